@@ -1,4 +1,4 @@
-"""Comparison of two casts, two steps or two loadouts, which finds the first difference and explains it.
+"""Comparisons of two casts, two steps or two loadouts. A comparison finds and explains the first difference.
 
 Answers, decisions, states and the ends of casts are compared. Time, cost, ids and prompts are displayed, but they do
 not count as differences.
@@ -46,7 +46,7 @@ class ComparedCast(NamedTuple):
     """One of the two casts in a comparison.
 
     Attributes:
-        name: the id of the cast. Occurrences of the id in text are ignored by the comparison.
+        name: the id of the cast. The comparison ignores this id in texts.
         rules: the rules of the cast.
         session: the session of the cast.
         snapshots: the directory of the file snapshots of the cast, or None if it has no snapshots.
@@ -302,7 +302,7 @@ def _explain_decision(name: str, step: StepRecord) -> str:
 
 
 def _explain_loadouts(casts: ComparedCasts | None, left: StepRecord, right: StepRecord) -> list[str]:
-    """Return a sentence about the differences between the definitions of the visited socket, or an empty list."""
+    """Return a list with a sentence about the differences between the definitions of the socket, or an empty list."""
     if casts is None or left.socket != right.socket:
         return []
     loadouts = LoadoutComparison(casts[0].rules.graph, casts[1].rules.graph)
@@ -476,7 +476,7 @@ class StepComparison:
     """The comparison of the steps ``a`` and ``b`` of one or two casts; true in a boolean context if they differ."""
 
     def __init__(self, a: StepRecord, b: StepRecord, casts: ComparedCasts | None = None) -> None:
-        """Prepare the comparison of two steps. ``casts`` are their casts, whose ids in text are ignored."""
+        """Prepare the comparison of two steps. ``casts`` are the casts of the steps; their ids in texts are ignored."""
         self.a, self.b, self.casts = a, b, casts
         self._ids = ("", "") if casts is None else (casts[0].name, casts[1].name)
 
@@ -494,7 +494,7 @@ class StepComparison:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The difference between the steps, with its explanation, or None if the steps are equal."""
+        """The difference between the steps and its explanation, or None if the steps are equal."""
         return explain_difference(self.a, self.b, self.differs, self._ids, self.casts) if self.differs else None
 
     @cached_property
@@ -546,7 +546,7 @@ def _align(a: Sequence[StepRecord], b: Sequence[StepRecord]) -> list[_Aligned]:
 
 
 def _visit_keys(steps: Sequence[StepRecord]) -> list[tuple[str, str, str, int]]:
-    """Return a key for each step, which consists of its lane, socket, item and visit number for that item."""
+    """Return the key of each step: its lane, its socket, its item, and the visit number for this item."""
     keys = ((step.lane, step.socket, step.item_key or "") for step in steps)
     return [(*key, repeat) for key, repeat in number_repeats(keys)]
 
@@ -620,7 +620,7 @@ class LoadoutComparison:
 
     @property
     def changed_routes(self) -> frozenset[Route]:
-        """The edges and exits that both loadouts contain, but with a different target, condition or limit."""
+        """The edges and exits that both loadouts contain, but whose target, condition or limit differs."""
         left, right = _route_texts(self.a), _route_texts(self.b)
         return frozenset(key for key in left.keys() & right.keys() if left[key] != right[key])
 

@@ -183,7 +183,7 @@ class Prompts:
 
 
 def _parse_items(items: int | Sequence[JSON]) -> tuple[int, list[JSON] | None]:
-    """Return the length of every list and the work items, which are None if ``items`` is only a length."""
+    """Return the length of every list and the work items. If ``items`` is only a length, the work items are None."""
     return (len(items), [frozen(item) for item in items]) if isinstance(items, Sequence) else (items, None)
 
 
@@ -206,7 +206,7 @@ QUICK_CASTS: Final = 20
 """Number of casts for a rough estimate that another view displays in one line."""
 
 TurnPrice: TypeAlias = Callable[[str, int, int], float | None]
-"""A function that returns the price of a turn in dollars (None: unknown, R56) for a socket, input and output tokens."""
+"""Price of a turn in dollars, as a function of the socket, input tokens and output tokens; None if unknown (R56)."""
 
 
 class Spread(NamedTuple):

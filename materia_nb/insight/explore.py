@@ -155,7 +155,7 @@ def _find_path(
 
 
 def _end_test(end: str | None = None, socket: str | None = None) -> _EventPredicate:
-    """Return a predicate for an end at a socket or, if ``end`` is None, for any end."""
+    """Return a predicate for the end ``end`` at ``socket``. If ``end`` is None, the predicate accepts any end."""
     return lambda step: (
         isinstance(step, StateNode)
         and (step.end is not None if end is None else (step.end, step.socket) == (end, socket))
@@ -335,7 +335,7 @@ class Exploration:
         """Return True if an event can happen, False if it is impossible, or None if unknown (see :attr:`certain`).
 
         Args:
-            event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent stops for a person), a socket (its
+            event: ``complete``, ``failed``, the kind of failure, ``held`` (an agent waits for a person), a socket (its
                 id or name), an edge as a pair of a socket and an edge number (counting from 1), or the id of an exit
                 route.
 
@@ -553,7 +553,7 @@ class Exploration:
         items: int = 3,
         **assumed: Unpack[Assumptions],
     ) -> Mapping[str, Odds]:
-        """Return the odds for each choice: all critics, one critic removed, or one more try for a critic.
+        """Return the odds with all critics, without each critic, and with one more try for each critic.
 
         The end ``complete, with bad work`` is the chance that bad work is published.
 
@@ -701,7 +701,7 @@ def behaviour_changes(a: Exploration, b: Exploration) -> list[BehaviourChange]:
 
 
 def _answer_target(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
-    """Return the next state after an answer, or None. If no verdict matters, all accepted answers have one move."""
+    """Return the next state after an answer, or None. If no verdict matters, all accepted answers share one move."""
     targets = {(move.answer.result, move.answer.list_length, move.answer.asks): move.to for move in moves}
     results = [answer.result] if answer.asks or answer.result.is_silent else [answer.result, Result.NOTHING]
     keys = ((result, length, answer.asks) for result in results for length in (answer.list_length, None))

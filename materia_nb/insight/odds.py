@@ -256,8 +256,8 @@ class Odds:
             specified.
         cost: the mean cost of a cast, excluding the agents in ``unpriced``; None if no costs were specified.
         seconds: the mean duration of a cast with a single lane; None if no durations were specified.
-        uncounted: the visited agents without a specified number of tokens, which ``tokens`` excludes (R56).
-        unpriced: the visited agents without a specified cost, which ``cost`` excludes (R56).
+        uncounted: the visited agents whose number of tokens was not specified; ``tokens`` excludes these agents (R56).
+        unpriced: the visited agents whose cost was not specified; ``cost`` excludes these agents (R56).
     """
 
     graph: Graph

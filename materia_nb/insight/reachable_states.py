@@ -40,14 +40,14 @@ MAX_STATES: Final = 100_000
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 HELD: Final = "held"
-"""The end of a cast that an agent holds for a person; the decisions of the person are not explored."""
+"""The end at which an agent pauses the cast until a person responds; the responses are not explored."""
 
 
 class StateNode(NamedTuple):
     """A state in which a cast waits at a socket, or the end of a cast.
 
     Attributes:
-        socket: the socket that waits, holds the cast, or failed.
+        socket: the socket at which the cast waits, was paused, or failed.
         end: ``complete``, ``held`` or the kind of failure; None while the cast waits.
         position: the position of the item in its list: ``only``, ``first``, ``middle`` or ``last``; "" outside a loop.
     """
@@ -403,7 +403,7 @@ class _Link(NamedTuple):
     Attributes:
         source: the id of the socket where the transition starts.
         target: the id of the next socket, or ``end``.
-        counted: the edge or exit whose uses are counted outside work items; None for a skipped loop.
+        counted: the key of the edge or exit in ``CastState.counts``; None for a skipped loop.
         bounded: True for an edge with ``maxTraversals``. A cycle that contains such an edge does not count as a cycle
             of a work item (R18).
         moves: the cursor that the transition advances, or None.
@@ -447,7 +447,7 @@ def _targets_by_socket(rules: Rules, links: Iterable[_Link]) -> dict[str, set[st
 
 
 class _WithinItem(NamedTuple):
-    """The sockets of a loop that its current work item can still visit.
+    """The sockets of a loop that can still be visited for the current work item.
 
     Attributes:
         ahead: for each socket, the sockets of the loop that can be visited before the cursor advances, including
@@ -479,7 +479,7 @@ def _sockets_within_item(rules: Rules, links: Sequence[_Link], cursor: str) -> _
 
 
 class _LiveCounts:
-    """Selects the counts that can still affect the route, which are the counts of edges that can be taken again.
+    """Selects the counts that can still affect the route: the counts of edges that can be taken again.
 
     If the key contained all counts, every socket that can send work back would multiply the number of later states.
     """
@@ -501,7 +501,7 @@ class _LiveCounts:
         self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return how often edges and exits on cycles that are still reachable were used outside work items."""
+        """Return the counts of edges and exits on cycles reachable from ``socket``, excluding uses for a work item."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:

@@ -1,8 +1,8 @@
 """Sample answers for every socket of a loadout, and visits that use these answers.
 
 A sample answer is the shortest answer that the socket accepts in its handoff protocol. Only its ``satisfied`` field and
-the lengths of its lists matter. Outputs that hold the cast for a person are included, but detours and turns in which an
-agent only continues are not.
+the lengths of its lists matter. Outputs that pause the cast until a person responds are included. Detours, and turns
+in which an agent only continues its work, are not included.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def decisive_verdicts(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def accepted_results(socket_rules: SocketRules) -> tuple[Result, ...]:
-    """Return the possible results of an accepted output. Outputs in a handoff protocol may omit ``satisfied``."""
+    """Return the possible results of an accepted output. An output in a handoff protocol may omit ``satisfied``."""
     verdicts = decisive_verdicts(socket_rules)
     has_protocol = not socket_rules.socket.is_utility and socket_rules.sample_protocol is not None
     return ACCEPTED if has_protocol and verdicts != (Result.NOTHING,) else verdicts
@@ -129,7 +129,7 @@ def continuing_results(socket_rules: SocketRules) -> tuple[Result, ...]:
 
 
 def is_not_asked(socket_rules: SocketRules) -> bool:
-    """Return True if ``satisfied`` affects the route, but the agent is not asked for it and omits it (R7, R8)."""
+    """Return True if ``satisfied`` affects the route, but the agent omits it because it is not asked for (R7, R8)."""
     is_asked = socket_rules.socket.is_utility or socket_rules.requirements.why_satisfied is not None
     decides = decisive_verdicts(socket_rules) != (Result.NOTHING,)
     return not is_asked and socket_rules.socket.handoff == DEFAULT_HANDOFF and decides

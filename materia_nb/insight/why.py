@@ -1,4 +1,4 @@
-"""Explanations of routing decisions, evaluation of predicted targets, and agents' suggestions and final reports."""
+"""Explanations of routing decisions, evaluation of predictions, and the suggestions and final reports of agents."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _report_error(findings: Findings, model: type[Model], error: ErrorDetails, p
 
 
 def _field_fix(findings: Findings, row: FieldRow, error: ErrorDetails, owner: str) -> Fix | None:
-    """Return a fix for an invalid edge condition or for a missing field that has a default value, or None otherwise."""
+    """Return a fix for an invalid edge condition or a missing field with a default value, and None for other errors."""
     match error["loc"]:
         case ("sockets", str(id_), "edges", int(index), "when"):
             condition = findings.closest(error["input"], CONDITIONS) or "always"
@@ -94,7 +94,7 @@ def _advice(row: FieldRow) -> str:
 
 
 _ARTICLES: Final = {"object": "an ", "list": "a ", "number": "a ", "whole": "a ", "percent": "a "}
-"""Article for the description of an expected value, by the first word of the description."""
+"""Articles to write before descriptions of valid values, by the first word of the description."""
 
 
 def check_materia(findings: Findings, name: str, raw: JSON) -> None:
@@ -145,7 +145,7 @@ def _check_program(findings: Findings, path: str, name: str, alias: JSON) -> Non
 
 
 def check_servers(findings: Findings, servers: JSON) -> None:
-    """Report MCP servers that have an invalid name, and servers with both or neither of the fields ``command`` and ``url``."""
+    """Report MCP servers that have an invalid name, or that do not have exactly one of ``command`` and ``url``."""
     for name, raw in as_object(servers).items():
         path = f"mcpServers.{name}"
         transports = [field for field in ("command", "url") if as_object(raw).get(field)]

@@ -121,7 +121,7 @@ def _check_endpoint(
 
 
 def _check_done_target(findings: Findings, facts: LoadoutFacts, path: str, spec: Object | None) -> None:
-    """Report the field ``done`` of an older loadout if the target of the field does not exist."""
+    """Report an invalid target in the field ``done``, which only older loadouts contain."""
     if spec is not None and "done" in spec:
         _check_endpoint(findings, facts, spec["done"], f"{path}.done", required=False)
 
@@ -284,11 +284,14 @@ def _is_generator(facts: LoadoutFacts, id_: JSON) -> bool:
 
 
 def iterate_over_items(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
-    """Return a fix for a loop that a generator reaches only through other sockets, such as a validator, or None.
+    """Return a fix that lets a loop iterate over the work items in the state (R12), or None if this would not help.
 
-    The loop then iterates over the work items in the state (R12). Its cursor and its advances do not change, unless
-    another loop has the same cursor. There is no fix if the generator can run again after the loop, because then only a
-    loop that consumes the items of the generator starts again (R17).
+    The fix is for a loop that a generator reaches only through other sockets, such as a validator. The fix keeps the
+    conditions of the advances, or adds a probable advance if the loop has no advance. The cursor is renamed only if
+    another loop has the same cursor.
+
+    The result is None if the generator can run again after the loop, because a loop starts again only if it consumes
+    the items of the generator (R17).
     """
     generator, successors = facts.likely_generator(loop.members), facts.successors
     has_other_source = _is_generator(facts, loop.source) and loop.source != generator
@@ -329,7 +332,7 @@ def _suggest_source(facts: LoadoutFacts, loop: LoopFacts) -> Fix | None:
 def _check_source(
     findings: Findings, facts: LoadoutFacts, entering_edges: list[tuple[str, str]], loop: LoopFacts, source: JSON
 ) -> None:
-    """Report a problem unless a single edge enters the loop from a generator, and this generator is ``source`` (R27).
+    """Report a problem unless one edge leads from a generator into the loop, and ``source`` is this generator (R27).
 
     Also report members that are generators themselves.
     """

@@ -1,4 +1,4 @@
-"""Combine several loadouts and materia into one loadout, which runs them in sequence.
+"""Combine several loadouts and materia into one loadout that runs them in sequence.
 
 A part of the sequence ends if it takes an edge or exit to ``end``, if no edge of a socket matches (R3), or if a list is
 empty or exhausted and no exit matches (R16). In each case, the combined loadout continues at the next part.
@@ -160,7 +160,7 @@ class _ExitRoutes:
     def _after_empty_list(self, socket: Socket) -> str | None:
         """Return the socket at which a cast continues if the list of ``socket`` is empty, or None if the cast ends.
 
-        The result must agree with ``Rules.empty_exit`` in the engine.
+        The result must be the same as that of ``Rules.empty_exit`` in the engine.
         """
         loop = socket.iterator.loop if socket.iterator else None
         for routes in filter(None, map(self.always_exits, socket.loops if loop is None else (loop,))):
@@ -180,7 +180,7 @@ class _ExitRoutes:
 
 _PREFIXES: Final = ("loadout", "materia")
 _CURSOR: Final = re.compile(r"(\{\{\s*cursor\.)([^{}]+)\}\}")
-"""Pattern of a ``{{cursor.NAME}}`` variable. NAME excludes braces, so that a search takes linear time."""
+"""Pattern of a ``{{cursor.NAME}}`` variable. NAME contains no braces, so that a search takes linear time."""
 _CURSORS: Final = (
     ("sockets", "*", "advance", "cursor"),
     ("sockets", "*", "foreach", "cursor"),

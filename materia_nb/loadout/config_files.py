@@ -235,7 +235,7 @@ _LIST_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def line_of(text: str, source: str, loadout: str | None = None) -> tuple[int, int]:
-    """Return the line number of a config path (counting from 1), and the length of the part that was not found.
+    """Return the line number of a config path, counting from 1, and the length of the part that does not exist.
 
     Args:
         text: the config, in valid YAML or in JSON with or without comments.

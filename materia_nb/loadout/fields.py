@@ -446,7 +446,7 @@ def _row(model: str, name: str, info: FieldInfo) -> FieldRow:
 
 
 def _inner_kind(kind: Any) -> tuple[type | None, Any]:
-    """Return the container type of an annotation (list, dict or None) and the kind of its entries, without None."""
+    """Return the container type of an annotation (list, dict or None) and its entries' kind, ignoring ``| None``."""
     if isinstance(kind, (ValueKind, type)):
         return None, kind
     if (metadata := getattr(kind, "__metadata__", None)) is not None:

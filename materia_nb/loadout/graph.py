@@ -1,4 +1,4 @@
-"""Data classes for a resolved loadout: its sockets, edges and loops, including everything derived from other fields.
+"""Data classes for a resolved loadout: its sockets, edges and loops, including all derived values.
 
 ``resolve.build_graph`` creates a :class:`Graph` from a validated config. The engine runs this graph, which is immutable.
 """
@@ -35,7 +35,7 @@ class CastContext:
     Attributes:
         request: True to show the request of the cast.
         position: True to show the position in the loadout and the changes that a person has made.
-        items: the detail in which work items are listed: complete, only by title, or not at all.
+        items: the form in which work items are listed: complete, only by title, or not at all.
         state: True to show the whole state, or a tuple of the state paths to show.
         handoffs: True to show earlier handoffs up to the default limit, or the maximum number of characters to show.
         previous: True to show the previous output in the cast and the previous answer of the same agent.
@@ -123,7 +123,7 @@ class Iterator:
 
 @dataclass(frozen=True, slots=True)
 class ExitRoute:
-    """An exit of a loop, which is taken after the last item of the list (R16)."""
+    """A loop exit, which is taken after the last item of the list (R16)."""
 
     id: str
     loop: str
@@ -191,7 +191,7 @@ class Region:
 class Materia:
     """A reusable behaviour of an agent or a utility.
 
-    The attributes are those of the materia in a config, except for the following.
+    Attributes that are not listed here are fields of the materia in the config.
 
     Attributes:
         folder: the directory of the config file that contains the definition; None if the definition has no file.
@@ -402,7 +402,7 @@ def display_names(materia_labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def shared_names(a: Graph, b: Graph) -> dict[str, str]:
-    """Return the display names of the sockets of two loadouts, by id. A socket of both has its name in ``a``."""
+    """Return the display names of the sockets of two loadouts, by id. A socket in both gets its name from ``a``."""
     return display_names({id_: socket.materia.label for id_, socket in {**b.sockets, **a.sockets}.items()})
 
 
@@ -412,10 +412,11 @@ _SOCKET_OR_CONDITION: Final = re.compile(
 
 
 def with_names(text: str, names: Mapping[str, str]) -> str:
-    """Return a message with names instead of socket ids, and ``not satisfied`` instead of the keyword.
+    """Return a message with names instead of socket ids, and ``not satisfied`` instead of ``not_satisfied``.
 
-    Only canonical ids are replaced, because any other id could be an ordinary word. JSON in the message, whose strings
-    have double quotes, does not change. A materia in parentheses after an id is omitted, because the name contains it.
+    Only canonical ids are replaced, because any other id could be an ordinary word. Ids in double quotes
+    do not change, because they belong to JSON. A materia in parentheses after an id is omitted if the name of the
+    socket already ends with this materia.
 
     Args:
         text: the message.

@@ -44,7 +44,7 @@ class FlowEdge(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A note that a node has a feature without an equivalent in a loadout, and how the feature was replaced."""
+    """A note about a feature of a node that has no equivalent in a loadout, and about its replacement."""
 
     node: str
     text: str
@@ -76,7 +76,7 @@ class Flow:
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Guess the kind of a step from its title: ``start`` or ``end`` for their usual names, else ``work``."""
+    """Guess the kind of a step: ``start`` or ``end`` if the title is a common name for a start or end, else ``work``."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 

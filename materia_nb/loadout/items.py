@@ -152,7 +152,7 @@ def socket_iterator(socket: SocketFacts) -> Iterator | None:
 
 
 def socket_advance(derivation: Derivation, socket: SocketFacts) -> Advance | None:
-    """Return the advance of a socket: explicit and completed from its iteration, else derived, else None (R14)."""
+    """Return a socket's explicit advance, completed from its iteration, else its derived advance, else None (R14)."""
     if socket.advance is None:
         return derivation.advances.get(socket.id)
     raw, cursor, when = socket.advance, socket.advance_cursor or "?", socket.advance.get("when")
@@ -221,7 +221,7 @@ def _derive_from_exits(derivation: Derivation, loop: LoopFacts) -> None:
 
 
 def _moves_cursor(derivation: Derivation, loop: LoopFacts) -> bool:
-    """Return True if a member has an explicit advance, or an advance from the older ``exit``, for the loop's cursor."""
+    """Return True if a member has an explicit or derived advance that moves the cursor of the loop."""
     for member in loop.members:
         socket, derived_advance = derivation.facts.sockets.get(member), derivation.advances.get(member)
         cursors = (socket and socket.advance_cursor, derived_advance and derived_advance.cursor)
@@ -385,7 +385,7 @@ def _check_prelude(findings: Findings, facts: LoadoutFacts, generator: str) -> N
 
 
 def _check_boundary(findings: Findings, facts: LoadoutFacts, region: Region) -> None:
-    """Report edges and exits that enter a region other than from its generator, or leave it other than by an exit."""
+    """Report edges and exits that lead into a region but not from its generator, or out of it but not to its exit."""
     before = dict(zip(region.prelude, (region.generator, *region.prelude), strict=False))
     last = (region.generator, *region.prelude)[-1]
     if facts.entry in region.sockets:

@@ -50,7 +50,7 @@ class Layer:
 
     Attributes:
         name: the name of the layer.
-        label: the source of the layer as named in messages, which is a path or the name of a cell.
+        label: the name of the layer's source in messages: a path or the name of a cell.
         path: the path of the config file; None if the config was not read from a file.
         loadouts: the names of the loadouts that the layer defines.
         materia: the ids of the materia that the layer defines.
@@ -147,7 +147,7 @@ class LayeredConfig:
         return check_config(self.document, loadout)
 
     def check_for_reference(self, loadout: str) -> Report:
-        """Check whether pi-materia, the reference engine, can run a loadout in the same way (R74)."""
+        """Check whether pi-materia, the reference engine, can run a loadout and runs it as this engine does (R74)."""
         from materia_nb.loadout.rules.reference_rules import reference_report
 
         files = [as_object(layer.document) for layer in self.layers if layer.name != "bundled"]

@@ -1,6 +1,6 @@
-"""Parser for Mermaid flowcharts, which returns the nodes with their labels and the links between the nodes.
+"""Parser for Mermaid flowcharts. The parser returns the nodes with their labels, and the links between the nodes.
 
-The parser follows the grammar of Mermaid 11. A statement that it cannot read is an error with a line number. Styles,
+The parser follows the grammar of Mermaid 11. A statement that cannot be parsed is an error with a line number. Styles,
 classes, click handlers and directions are skipped, because they do not affect the graph.
 """
 

@@ -543,7 +543,7 @@ GIT_TASK_BY_UTILITY: Final = {
     "vcs.integrateJjWorkspaces": "integrate",
     "vcs.finalizeJjWorkspace": "finalize",
 }
-"""Value of the parameter ``do`` of ``git-tasks.py``, by the lane utility of the reference engine that it replaces."""
+"""Value of the parameter ``do`` of ``git-tasks.py``, for each lane utility of the reference engine."""
 TOOL_SCOPES: Final = ("none", "readOnly", "coding")
 _GIT_TASKS: Final = ("mime-bootstrap.py", "mime-maintain.py")
 """File names of the reference engine's scripts for which this package runs ``git-tasks.py``."""

@@ -1,4 +1,4 @@
-"""Keywords of the config format: conditions, handoff protocols, assignment sources (R11) and colours."""
+"""Vocabulary of the config format: conditions, handoff protocols, assignment sources (R11) and colours."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ GUARD_FOR: Final[Mapping[Result, Condition]] = {
     verdict: next(condition for condition, spec in CONDITION_SPECS.items() if spec.results == (verdict,))
     for verdict in VERDICTS
 }
-"""For each result (YES or NO), the condition that matches only that result."""
+"""The condition that matches only this verdict, by verdict (YES or NO)."""
 REWORK_CONDITIONS: Final[tuple[Condition, ...]] = tuple(
     condition for condition, spec in CONDITION_SPECS.items() if spec.sends_back
 )

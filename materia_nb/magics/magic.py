@@ -239,7 +239,7 @@ _MAGIC_PREFIX: Final = "%materia "
 class QuestionLine(TokenTransformBase):
     """An IPython input transformer that passes a ``%materia`` line with a final ``?`` to the magic.
 
-    Without it, IPython would treat the question mark as a request for help, as in ``%materia?``.
+    Without this transformer, IPython would treat the question mark as a request for its own help, as in ``%materia?``.
     """
 
     priority = 0  # runs before IPython's help transformer, whose priority is 5

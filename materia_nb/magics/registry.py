@@ -199,7 +199,7 @@ def value_of(_: Call, value: Any) -> Any:
 
 
 def status_after(call: Call, _: object) -> Any:
-    """Return the status view of the current cast, which displays the effect of a verb's method."""
+    """Return the current cast's status view, to be shown after a verb has changed the cast."""
     return status_view(call.cast.now)
 
 
@@ -249,7 +249,7 @@ def method_verb(
     Args:
         name: the name of the verb.
         method: a method of one of the classes in ``_OWNERS``.
-        show: a function that returns the value to display, for the value that the method returned.
+        show: a function of the call and the method's return value; it returns the value to display.
         only: the parameters that a line can set, separated by spaces; defaults to all parameters.
         cell: ``never`` if the verb rejects the body of a cell, ``may`` if it accepts the body, ``must`` if it requires it.
         is_long: True if the verb may take a long time and needs a progress bar.

@@ -97,7 +97,7 @@ def copy_bundle(bundle: Bundle, folder: Path, *, force: bool = False) -> list[Pa
     """Copy the files of a bundle and return the paths of the written files, relative to the folder.
 
     Files whose content is already the same are skipped. An existing file with different content may contain the user's
-    work: unless ``force`` is true, nothing is written then.
+    work, so nothing is written in this case unless ``force`` is true.
 
     Raises:
         MateriaError: an existing file differs (``exists``), or the folder is not writable (``not_written``).

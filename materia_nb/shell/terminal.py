@@ -176,7 +176,7 @@ def error_code(error: MateriaError) -> ExitCode:
 
 
 def text_of(value: object, width: int) -> str:
-    """Return the result of a verb as text. A panel is displayed as a notebook without widgets displays it."""
+    """Return the result of a verb as text. A panel is shown as in a notebook without widgets."""
     if isinstance(value, Displayable) and type(value)._blocks is Displayable._blocks:  # noqa: SLF001
         return str(value._repr_mimebundle_()["text/plain"])
     return value.as_text(width) if isinstance(value, Block) else repr(value)

@@ -29,7 +29,7 @@ class Home:
         text_read: the text of the file when it was last read; None if the file did not exist.
         reason: the reason why the design is not saved in the file from which it was read; "" if it is saved there.
         below: the definition of the loadout in the lower config layers. A field that the design removes is saved as
-            null, because the value of the lower layers would apply otherwise (R33).
+            null, because otherwise the value in the lower layers would apply (R33).
         materia: the materia definitions in the lower config layers, by id.
     """
 
@@ -56,7 +56,7 @@ class DraftSaver(Protocol):
     """A function that stores the unsaved changes to a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
-        """Store the latest change, or all changes if ``complete`` is True. Return an error message or "" on success."""
+        """Store the latest change, or all changes if ``complete`` is True. Return "" on success, and an error message otherwise."""
 
 
 class Design:
@@ -82,7 +82,7 @@ class Design:
         self.originals: dict[str, Object | None] = {}
         """Original definition of each edited materia, by id; None for a new materia."""
         self.saved_change = self._with_names(DesignChange(as_json(document, name), "original"))
-        """The change that was saved last, or the loadout as it was opened if it has not been saved."""
+        """The last saved change; if no change has been saved, the loadout as it was opened."""
         self._steps: list[DesignChange] = [self.saved_change]
         self._undone: list[DesignChange] = []
         self._report: tuple[DesignChange, Object, Report] | None = None
@@ -154,7 +154,7 @@ class Design:
         return self._steps[-1]
 
     def combined_change(self, *steps: FixStep, after: DesignChange | None = None) -> DesignChange:
-        """Return the change that several operations make together, without applying it.
+        """Return the combined change of several operations, without applying it.
 
         The operations start from the change ``after`` or, if it is None, from the current document.
 
@@ -186,9 +186,9 @@ class Design:
         return change.summary
 
     def _with_current_advances(self, change: DesignChange) -> DesignChange:
-        """Return the change without advances that were derived from the old loops, if the change affects loops.
+        """Return the change without the explicit advances that the old loops imply, if the change affects loops.
 
-        The changed loops derive their own advances, which may differ.
+        Advances are then derived from the changed loops, and may differ.
         """
         if change.document.get("loops") == self.document.get("loops"):
             return change

@@ -112,7 +112,7 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
 }
 """For each annotation of a parameter, a function that checks the argument, and a description of valid arguments.
 
-Each operation checks its arguments with other annotations itself.
+Arguments with any other annotation are checked by the operation.
 """
 
 
@@ -181,11 +181,11 @@ def with_value(owner: Object, name: str, field: str, value: JSON, where: str) ->
 
 
 _MAX_SUMMARY_VALUE: Final = 40
-"""Length at which a new string value is too long for the summary of a change, in characters."""
+"""Length below which the summary of a change includes a new string value, in characters."""
 
 
 def with_renamed_key(owner: Object, old: str, new: str) -> Object:
-    """Return a copy of ``owner`` with a key renamed but not moved."""
+    """Return a copy of ``owner`` with a key renamed in place."""
     return {new if key == old else key: value for key, value in owner.items()}
 
 

@@ -231,7 +231,7 @@ def _check_limit(value: JSON, where: str) -> int:
 def add_exit(
     document: Object, loop: str, source: str, condition: str, target: str, id_: str | None = None
 ) -> DesignChange:
-    """Add an exit to a loop, which is taken after the last item of the list.
+    """Add an exit to a loop. The exit is taken after the last item of the list.
 
     Args:
         document: the loadout.

@@ -365,7 +365,7 @@ def reject_problems(design: Design, *, anyway: bool) -> None:
 
 
 def reject_locked(design: Design) -> None:
-    """Raise MateriaError (``locked``) if the loadout is locked. A change of its ``lockState`` unlocks the loadout."""
+    """Raise MateriaError (``locked``) if the loadout is locked. Changing ``lockState`` unlocks the loadout."""
     if design.document.get("lockState") == "locked":
         message = f"The loadout {design.name} is locked to prevent accidental changes."
         advice = "save a copy in another file, or save anyway in the designer"

@@ -35,7 +35,7 @@ from materia_nb.loadout.topology import is_socket_id, next_socket_id, parse_load
 # -- sockets ---------------------------------------------------------------------------------
 
 SOCKET_FIELDS: Final = tuple(name for name in SocketFields.rows if name != "edges")
-"""The fields that :func:`set_socket` can set, which excludes ``edges``."""
+"""The fields that :func:`set_socket` can set: all fields except ``edges``."""
 
 
 @operation
@@ -82,8 +82,8 @@ def rename_socket(document: Object, old: str, new: str) -> DesignChange:
 def remove_socket(document: Object, id_: str) -> DesignChange:
     """Remove a socket and everything that refers to it.
 
-    This includes edges, exits, loop memberships, the source of loops that process its items, and the entry. A loop that
-    has no other members is removed too. The summary of the change lists all removed parts.
+    This includes edges, exits, loop memberships, the source of loops that process the socket's items, and the entry.
+    A loop that has no other members is removed too. The summary of the change lists all removed parts.
 
     Raises:
         MateriaError: the socket does not exist.
@@ -199,7 +199,7 @@ _COPY_ROW_OFFSET: Final = 1  # Number of rows between a socket and its copy.
 def copied_sockets(document: Object, sockets: Iterable[str]) -> Object:
     """Return a loadout that contains only certain sockets, for use with :func:`paste`.
 
-    The positions of the sockets are included, and so are the edges between these sockets and from them to the end.
+    The result includes the positions of the sockets, the edges between them, and their edges to the end.
 
     Raises:
         MateriaError: a socket does not exist, or ``sockets`` is empty.

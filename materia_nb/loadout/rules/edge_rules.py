@@ -150,7 +150,7 @@ def _exit_never_taken(facts: LoadoutFacts, loop: LoopFacts) -> Iterator[Hint]:
 
 
 def _fix_exit_of(socket: SocketFacts, loop: LoopFacts, index: int) -> Fix:
-    """Return a fix that lets an exit be taken, or removes the exit if a retry would run for the next item then."""
+    """Return a fix that lets an exit be taken, or removes the exit if a retry would otherwise run for the next item."""
     if any(edge.when in REWORK_CONDITIONS and edge.to in loop.members for edge in socket.edges):
         return suggested_fix("Remove the exit", do("remove_exit", loop.id, index))
     return suggested_fix(f"Advance {socket.id} after every result", set_advance_condition(socket, "always"))

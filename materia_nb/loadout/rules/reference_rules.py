@@ -188,7 +188,7 @@ def _limited_edges(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[tuple[E
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _required_verdict(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """A JSON utility with an edge for any output, which must nevertheless return `satisfied` in pi-materia."""
+    """A JSON utility with an edge for any output: pi-materia still requires `satisfied` in every output."""
     conditions, advance = [edge.when for edge in socket.edges], socket_advance(derive(facts), socket)
     needs_verdict = any(when in GUARDS for when in [*conditions, advance and advance.when]) and "always" in conditions
     if socket.is_utility and socket.id not in facts.text_sockets and needs_verdict:
@@ -198,7 +198,7 @@ def _required_verdict(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
 
 @rule(REFERENCE_RULES, "socket", DIFFERENCE)
 def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint]:
-    """An assignment of a JSON output from `lastOutput`: pi-materia removes the white space from the output."""
+    """An assignment from `lastOutput` on a socket with JSON output: pi-materia removes white space from the output."""
     for path, _, source in socket.assignments:
         if source == "lastOutput" and socket.id not in facts.text_sockets:
             message = (
@@ -210,7 +210,7 @@ def _rewritten_output(facts: LoadoutFacts, socket: SocketFacts) -> Iterator[Hint
 
 @rule(REFERENCE_RULES, "loadout", DIFFERENCE)
 def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
-    """A cycle that processes no items and has no `maxTraversals`, which pi-materia can repeat forever."""
+    """A cycle without items and without `maxTraversals`: pi-materia can repeat this cycle forever."""
     unlimited = {id_: _unlimited_targets(facts, socket) for id_, socket in facts.sockets.items()}
     cycles = cycles_in(unlimited)
     for number in dict.fromkeys(cycles.values()):
@@ -227,7 +227,7 @@ def _endless_cycle(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def _unlimited_targets(facts: LoadoutFacts, socket: SocketFacts) -> list[str]:
-    """Return the sockets to which pi-materia can go any number of times from a socket that has no current item."""
+    """Return the sockets that pi-materia can enter any number of times from a socket that has no current item."""
     if socket.iterator is None:
         return [str(e.to) for e in socket.edges if e.to in facts.sockets and "maxTraversals" not in e.raw]
     routes = [route for loop in socket.loops for route in derive(facts).loops[loop.id].routes]
@@ -248,7 +248,7 @@ def _ignored_fields(facts: LoadoutFacts) -> Iterator[Hint]:
 
 
 def reference_report(document: JSON, loadout: str, files: Sequence[Object]) -> Report:
-    """Check whether pi-materia can run a loadout in the same way.
+    """Check whether pi-materia can run a loadout and runs it as this engine does.
 
     Parts that pi-materia rejects are reported as problems, and parts that it runs differently as hints.
 

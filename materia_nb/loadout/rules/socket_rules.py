@@ -425,9 +425,9 @@ def _item_names(facts: LoadoutFacts) -> Iterator[str]:
 
 
 def _state_writers(facts: LoadoutFacts) -> tuple[set[str], Mapping[str, list[tuple[str, StatePath]]]]:
-    """Return the sockets that can set every state path, and the paths that each other socket can set.
+    """Return the sockets that can set any state path, and the paths that the other sockets can set.
 
-    A utility with JSON output can set every path (R10). The paths of the other sockets are grouped by their first
+    A utility with JSON output can set any path (R10). The paths of the other sockets are grouped by their first
     segment, and each is paired with the id of its socket.
     """
     any_path_writers: set[str] = set()

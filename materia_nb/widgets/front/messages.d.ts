@@ -236,7 +236,7 @@ export interface ToDesign {
   add: { materia: string; x?: number | null; y?: number | null; positions?: Record<string, [number, number]> | null; source?: string | null; make?: string | null };
   /** Add an edge from a socket to another socket or to the end */
   add_edge: { source: string; to: string; when?: string; index?: unknown; max_traversals?: unknown };
-  /** Add an exit to a loop, which is taken after the last item of the list */
+  /** Add an exit to a loop. The exit is taken after the last item of the list */
   add_exit: { loop: string; source: string; condition: string; target: string; id?: string | null };
   /** Add a socket that places a materia and has no edges. The first socket of a loadout becomes its entry */
   add_socket: { materia: string; id?: string | null };
