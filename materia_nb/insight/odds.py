@@ -294,7 +294,7 @@ class Odds:
         return self._distribution(quantity)
 
     def at(self, share: float) -> Percentile:
-        """Return the totals that a cast does not exceed with a chance of ``share``; 0.9 is the 90th percentile.
+        """Return the totals that ``share`` of the casts do not exceed; 0.9 selects the 90th percentile.
 
         Raises:
             MateriaError: the share is not between 0 and 1 (``usage``).

@@ -248,7 +248,7 @@ _MAX_TOTALS: Final = 1_000  # Number of different totals in one state above whic
 
 
 def quantile(distribution: Distribution, share: float) -> float:
-    """Return the smallest total that a cast does not exceed with a chance of ``share``."""
+    """Return the smallest total that at least ``share`` of the casts do not exceed; ``share`` is from 0 to 1."""
     pairs = sorted(pair for chances in distribution.values() for pair in chances.items())
     reached = accumulate(chance for _, chance in pairs)
     return next(

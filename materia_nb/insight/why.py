@@ -478,7 +478,7 @@ def with_memory_entry(document: Mapping[str, JSON], entry: JSON) -> dict[str, JS
 
 
 def conclusion_lines(rules: Rules, steps: Sequence[StepRecord]) -> list[str]:
-    """Return the lines of a cast's final report, which combines the reports in the last outputs of its agents."""
+    """Return the lines of a cast's final report, combined from the reports in the last outputs of its agents."""
     last_steps = {(step.socket, step.item_key): step for step in steps}
     reports: dict[str, tuple[HandoffProtocol, list[AgentReport]]] = {}
     for step in last_steps.values():

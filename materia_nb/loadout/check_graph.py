@@ -139,7 +139,7 @@ def _check_socket(findings: Findings, facts: LoadoutFacts, socket: SocketFacts) 
 
 
 def _check_sources(findings: Findings, socket: SocketFacts) -> None:
-    """Report invalid sources in the assignments of an agent. The assignments of a utility are on its materia (R4)."""
+    """Report invalid sources in the assignments of an agent. Assignments on a utility's socket are ignored (R4)."""
     for path, _, source in socket.assignments:
         fault = source_fault(source) if is_text(source) else None
         if fault is not None:

@@ -76,7 +76,7 @@ class Flow:
 
 
 def kind_by_name(title: str) -> StepKind:
-    """Guess the kind of a step: ``start`` or ``end`` if the title is a common name for a start or end, else ``work``."""
+    """Guess the kind of a step: ``start`` or ``end`` if its title is a common name for one, else ``work``."""
     name = title.strip().lower()
     return "start" if name in START_NAMES else "end" if name in END_NAMES else "work"
 

@@ -204,7 +204,7 @@ def status_after(call: Call, _: object) -> Any:
 
 
 def step_after(call: Call, result: object) -> Any:
-    """Return a view of the latest step, or of the latest step in the same lane if ``result`` is a step in a lane."""
+    """Return a view of the latest step, or of the latest step in a lane if ``result`` is a step in this lane."""
     return step_view(call.cast.now, lane=result.lane if isinstance(result, StepRecord) else "")
 
 

@@ -141,7 +141,7 @@ class DesignServer:
         return self._change_report(f"Undone: {self.design.undo()}")
 
     def redo(self) -> str:
-        """Redo the step that was undone last."""
+        """Redo the last undone step."""
         return self._change_report(f"Redone: {self.design.redo()}")
 
     def explore(self, items: list[int] | None = None) -> str:

@@ -56,7 +56,7 @@ class DraftSaver(Protocol):
     """A function that stores the unsaved changes to a design as a draft."""
 
     def __call__(self, design: Design, /, *, complete: bool) -> str:
-        """Store the latest change, or all changes if ``complete`` is True. Return "" on success, and an error message otherwise."""
+        """Store the latest change, or all changes if ``complete`` is True. Return "" or an error message."""
 
 
 class Design:

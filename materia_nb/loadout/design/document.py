@@ -110,7 +110,7 @@ _ARGUMENT_TYPES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "an object with a column and a row for each socket",
     ),
 }
-"""For each annotation of a parameter, a function that checks the argument, and a description of valid arguments.
+"""Function that checks an argument, and description of valid arguments, by the annotation of the parameter.
 
 Arguments with any other annotation are checked by the operation.
 """
@@ -139,7 +139,7 @@ def design_error(message: str, where: str, hint: str) -> MateriaError:
 
 
 def exact_text(value: JSON) -> str:
-    """Return a string that is equal for two values only if their JSON types, contents and key order are equal."""
+    """Return a string that differs for two values if their JSON types, contents or key order differ."""
     return json.dumps(value, ensure_ascii=True)
 
 

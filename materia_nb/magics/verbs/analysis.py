@@ -109,7 +109,7 @@ def _explore_worth(
 
 @verb("explore changes", example="%materia explore changes Plan-Build-Eval Full-Auto --satisfied 0.7")
 def _explore_changes(call: Call, a: str, b: str, *, satisfied: Any = 0.5, items: int = 3) -> Any:
-    """Compare all possible casts of two loadouts: show the results after which their routes differ, and the odds.
+    """Compare all possible casts of two loadouts: show each result after which the routes differ, and the odds of both.
 
     Args:
         a: the first loadout, such as the loadout before an edit, or a config file, whose active loadout is compared
@@ -278,7 +278,7 @@ def _compare_casts(call: Call, a: Any, b: Any = None, *, steps: bool = False, vi
 
 @verb("replay", example="%materia replay Plan-Build-Eval\n%materia replay Plan-Build-Eval --continue")
 def _replay_answers(call: Call, loadout: str | None = None, *, all_: bool = False, continue_: bool = False) -> Any:
-    """Show which route the recorded answers take in another loadout or a changed one, without calling an agent.
+    """Show which route the recorded answers take in another or a changed loadout, without calling an agent.
 
     Args:
         all_: replay every cast of the loadout with that name, not only the current cast
@@ -345,7 +345,7 @@ def _ask_steps(call: Call, expression: Rest, *, all_: bool = False, tag: str | N
 
     Args:
         expression: a JSONPath or a dotted path
-        all_: search every cast of this project, which reads all of them completely
+        all_: search every cast of this project; this reads every cast completely
         tag: search the casts with this tag
     """
     if all_ or tag is not None:
@@ -355,7 +355,7 @@ def _ask_steps(call: Call, expression: Rest, *, all_: bool = False, tag: str | N
 
 @verb("steps events", example="%materia steps events --severity warning")
 def _events(call: Call, *, severity: str | None = None, type_: str | None = None, socket: str | None = None) -> Any:
-    """List the events that outputs reported.
+    """List the events reported in the outputs of the cast.
 
     Args:
         severity: list only events of this severity or higher, such as warning
