@@ -356,7 +356,7 @@ def test_answer_method_may_be_a_coroutine():
     assert events == [("told", True)]
 
 
-def test_agents_are_assigned_like_mapping_items():
+def test_agent_table_accepts_item_assignment():
     table = AgentTable()
     table["Write"] = lambda: "written"
     assert isinstance(table.for_turn("Socket-1", "Write"), FunctionAgent)

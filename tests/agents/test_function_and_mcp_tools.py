@@ -86,7 +86,7 @@ def test_argument_errors_are_passed_to_the_model(tmp_path, args, ok, said):
     assert said in result.text
 
 
-def test_keyword_only_and_underscore_parameters_are_passed_unchanged(tmp_path):
+def test_function_tool_may_have_keyword_only_and_underscore_parameters(tmp_path):
     async def where(schema: Literal["a", "b"], *, _under: int = 2, copy: list[str] | None = None) -> str:
         return f"{schema} {_under} {copy}\x1b[31m"
 
@@ -168,7 +168,7 @@ def test_mcp_server_answers_a_model(tmp_path):
     assert not events.notes
 
 
-def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
+def test_mcp_tool_with_an_invalid_name_is_skipped_with_a_note(tmp_path):
     events = EventRecorder()
     with serving(says("done")) as server:
         agent(server).answer(
@@ -178,7 +178,7 @@ def test_server_tool_with_an_invalid_name_is_reported_and_omitted(tmp_path):
     assert len(server.asked[0]["tools"]) == 8
 
 
-def test_server_calls_need_approval_unless_configured_otherwise(tmp_path):
+def test_mcp_calls_need_approval_unless_the_config_allows_the_tool(tmp_path):
     more = MoreTools(servers={"own": {**SPEC, "allow": ["count"]}})
     events = EventRecorder()
     args = {"path": str(tmp_path / "made"), "text": "x"}

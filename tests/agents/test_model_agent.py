@@ -141,7 +141,7 @@ def test_answer_that_reaches_the_token_limit_is_reported_as_truncated():
     assert "cut off at its maximum number of tokens" in events.notes[0]
 
 
-def test_turn_resumed_after_tool_calls_does_not_need_stored_thinking(monkeypatch, tmp_path):
+def test_thinking_is_disabled_when_a_turn_resumes_after_tool_calls(monkeypatch, tmp_path):
     """Anthropic refuses tool calls of an earlier turn if their thinking is missing while thinking is enabled."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-of-your-business")
     fields = {"tools": "readOnly", "thinking": "high", "project": tmp_path}
@@ -367,7 +367,7 @@ def test_endless_tool_calls_are_stopped(tmp_path):
     assert events.spent == [Usage(10, 5, None)] * 4
 
 
-def test_retried_turn_may_use_the_full_number_of_tool_rounds(tmp_path):
+def test_retried_turn_may_use_the_maximum_number_of_tool_rounds_again(tmp_path):
     events = EventRecorder()
     with serving(*[calls(("ls", {})) for _ in range(5)], says("done")) as server:
         model_agent = agent(server)
@@ -612,7 +612,7 @@ def test_structured_output_is_the_reply():
         assert agent(server).answer(turn(schema=SCHEMA)).text == "no JSON at all"
 
 
-def test_schema_with_an_unrestricted_field_is_not_strict():
+def test_schema_with_a_field_of_any_type_is_sent_as_not_strict():
     free = {
         **SCHEMA,
         "properties": {**SCHEMA["properties"], "plan": {}},
@@ -787,7 +787,7 @@ def test_model_answers_a_cast_and_repairs_a_refused_answer(tmp_path):
     assert cast.now.usage.tokens == 5 * 15
 
 
-def test_schema_is_sent_with_the_final_request_but_not_with_drafts(tmp_path):
+def test_schema_is_sent_when_the_final_result_is_requested_but_not_for_drafts(tmp_path):
     document = h.config(
         {"Socket-1": h.at("Plan", ("satisfied", "end"), parse="json")},
         {"Plan": h.agent("Plan {{request}}", multiTurn=True)},

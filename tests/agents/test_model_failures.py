@@ -315,7 +315,7 @@ def test_retry_after_above_the_limit_fails_the_turn_without_a_retry():
 
 
 @pytest.mark.parametrize("has_reason, tries", [("true", 2), ("false", 1)])
-def test_should_retry_header_of_the_provider_determines_whether_to_retry(has_reason, tries):
+def test_provider_can_request_or_forbid_a_retry_with_a_header(has_reason, tries):
     with serving(refuses(500, "Oops", x_should_retry=has_reason), says("there")) as server:
         model_agent = agent(server, attempts=2)
         if tries == 2:

@@ -70,7 +70,7 @@ def caster(server: CountingServer, project: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_long_cast_completes_despite_repeated_interrupts_and_kills(tmp_path):
+def test_cast_completes_even_if_it_is_repeatedly_interrupted_and_killed(tmp_path):
     chance = random.Random(6)
     at = sorted(chance.sample(range(1, TURNS + INTERRUPTS), INTERRUPTS))
     killed = set(chance.sample(at, 2))

@@ -94,7 +94,7 @@ def test_repeated_requests_of_an_agent_get_different_answers_from_the_cache(tmp_
     assert len(server.asked) == 2
 
 
-def test_answers_with_tool_calls_are_cached_one_by_one(tmp_path):
+def test_each_answer_of_a_turn_with_tool_calls_is_cached_separately(tmp_path):
     (tmp_path / "note").write_text("the note")
     with serving(calls(("read", {"path": "note"})), says("read it")) as server:
         for _ in range(2):

@@ -35,7 +35,7 @@ def test_person_agent_waits_for_a_person_to_answer():
     assert PersonAgent().answer(turn()) is None
 
 
-def test_every_prepared_agent_satisfies_the_protocol():
+def test_every_prepared_agent_implements_the_agent_protocol():
     agents = [
         PersonAgent(),
         ScriptedAgent({}),
@@ -57,7 +57,7 @@ class TestScriptedAgent:
         assert agent.answer(turn(index=1)).text == '{"workItems":[]}'
         assert agent.answer(turn(index=0, materia_index=7, visit=9)).text == "one"
 
-    def test_script_of_a_materia_counts_turns_of_all_sockets(self):
+    def test_script_of_a_materia_is_shared_by_all_sockets_that_use_the_materia(self):
         agent = ScriptedAgent({"Build": ["one", "two"]})
         assert agent.answer(turn("Socket-4", index=0, materia_index=1)).text == "two"
 
@@ -110,7 +110,7 @@ class TestScriptedAgent:
 
 
 class TestRecordedAgent:
-    def test_recorded_agent_repeats_the_answer_of_each_turn_of_a_visit(self):
+    def test_recorded_agent_returns_the_recorded_answer_for_each_turn(self):
         turns = {"broken": None, "repaired": Usage(1, 2)}
         agent = RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply(text, usage)) for text, usage in turns.items()]})
         assert agent.answer(turn(visit=2)).text == "broken"
@@ -127,7 +127,7 @@ class TestRecordedAgent:
             ),
         ],
     )
-    def test_recorded_agent_refuses_turns_that_were_not_recorded(self, asked, said):
+    def test_recorded_agent_raises_an_error_for_a_turn_that_was_not_recorded(self, asked, said):
         with pytest.raises(AgentError, match=said) as caught:
             RecordedAgent({("Socket-1", 2): [RecordedTurn(Reply("a"))]}).answer(asked)
         assert caught.value.kind == "recorded_exhausted"

@@ -136,7 +136,7 @@ class TestPresetOutput:
             ("plain text", Usage(None, None)),
         ],
     )
-    def test_usage_of_a_failed_turn_is_counted_and_missing_usage_is_unknown(self, printed, used, stand_in, turn):
+    def test_failed_turn_reports_its_usage_or_that_its_usage_is_unknown(self, printed, used, stand_in, turn):
         stand_in("claude", printed)
         heard = []
         with pytest.raises(AgentError, match=r"error_max_turns|not JSON") as caught:

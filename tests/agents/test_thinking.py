@@ -132,7 +132,7 @@ def test_thinking_fields_of_a_provider_are_stored_separately_from_the_output(tmp
     assert (cast.steps.at(1).output, cast.steps.at(1).thinking) == (ANSWER, "let me see")
 
 
-def test_text_of_an_answer_with_tool_calls_contains_no_thinking(tmp_path):
+def test_thinking_is_removed_from_the_text_of_an_answer_with_tool_calls(tmp_path):
     (tmp_path / "a.txt").write_text("here")
     look = calls(("read", {"path": "a.txt"}), said="<think>which file?</think>I look.")
     with serving(look, says("<think>good</think>It says here.")) as server:
@@ -201,7 +201,7 @@ def test_text_with_an_unclosed_thinking_tag_has_no_answer(text):
 
 
 @given(st.lists(st.sampled_from(["a", "<think>", "</think>", "</Reasoning>", "`", "\n```\n", "{}", " "])).map("".join))
-def test_separated_answer_and_thinking_occur_in_the_original_text(text):
+def test_answer_and_thinking_are_unmodified_parts_of_the_original_text(text):
     split_response = split_thinking(text)
     assert split_response.text in text
     assert split_response.thinking in text
@@ -234,7 +234,7 @@ def test_function_without_a_model_can_return_any_text(tmp_path):
 # -- answers that were cut (R52) ------------------------------------------------------
 
 
-def test_truncation_is_the_first_issue_in_the_repair_prompt_and_the_failure(tmp_path):
+def test_repair_prompt_and_failure_mention_truncation_before_other_issues(tmp_path):
     half = says('{"satisfied": tr', finish="length")
     with serving(half, half) as server:
         cast = h.start(tmp_path, judged_loadout(), agent(server, settings={"max_tokens": 25}))

@@ -290,7 +290,7 @@ FEW = st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=2)
 
 
 @given(lines=DEFAULT_LINES, old=FEW, new=DEFAULT_LINES, end=st.sampled_from(["\n", "\r\n"]), every=st.booleans())
-def test_edit_result_does_not_depend_on_line_endings(tmp_path_factory, lines, old, new, end, every):
+def test_edit_finds_its_text_regardless_of_line_endings(tmp_path_factory, lines, old, new, end, every):
     folder = tmp_path_factory.mktemp("edit")
     plain, old_text, new_text = "\n".join(["z", *lines, "z"]), "\n".join(old), "\n".join(new)
     (folder / "a.txt").write_bytes(plain.replace("\n", end).encode())

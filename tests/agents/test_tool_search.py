@@ -84,7 +84,7 @@ SEGMENT = st.sampled_from(["a", "b", "ab", "*", "**", "a*", "?"])
     globs=st.lists(SEGMENT, min_size=2, max_size=6),
     names=st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=6),
 )
-def test_globs_match_like_a_recursive_reference_implementation(globs, names):
+def test_globs_match_the_same_paths_as_a_recursive_reference_implementation(globs, names):
     def matches_glob(globs, names):
         if not globs:
             return not names

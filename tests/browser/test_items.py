@@ -82,7 +82,7 @@ def test_r46_item_dragged_to_the_front_is_processed_next(lab: Lab, panel: Surfac
     assert "'Draft', 'Proofread']" in lab.cell_text(5)
 
 
-def test_r46_removing_the_current_item_asks_for_confirmation_and_done_items_can_be_reopened(lab: Lab, panel: Surface):
+def test_r46_current_item_is_removed_only_after_confirmation_and_done_items_can_be_reopened(lab: Lab, panel: Surface):
     panel.press("Step")
     panel.wait_for_text("being worked on")
     row = panel.at.locator(".mnb-gridrow", has_text="being worked on")

@@ -122,7 +122,7 @@ def test_wrong_prediction_names_its_misreading_and_right_prediction_shows_the_ne
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_change_is_judged_by_its_counterexample(phone: Page, folder: Path, name: str):
+def test_wrong_change_is_refused_with_a_counterexample(phone: Page, folder: Path, name: str):
     data = open_level(phone, folder, name)
     assert phone.get_by_text("A counterexample is left:").is_visible()
     for number, change in enumerate(data["level"]["changes"], 1):
@@ -139,7 +139,7 @@ def test_change_is_judged_by_its_counterexample(phone: Page, folder: Path, name:
     expect_mark_in_the_overview(phone, name)
 
 
-def test_different_player_name_draws_a_different_route(phone: Page, folder: Path):
+def test_another_player_name_leads_to_another_route(phone: Page, folder: Path):
     phone.goto((folder / "index.html").as_uri())
     data = open_level(phone, folder, "items-left")
     texts = set()
@@ -174,7 +174,7 @@ def test_level_can_be_solved_by_keyboard_alone(phone: Page, folder: Path):
     phone.get_by_text("✓ Reached with 2 answers. The fewest are 2.").wait_for()
 
 
-def test_overview_marks_a_solved_level_without_stored_marks(phone: Page, folder: Path):
+def test_overview_marks_a_solved_level_even_if_the_browser_cannot_store_it(phone: Page, folder: Path):
     """The mark is also shown if the browser cannot store it, or if it shows the page again after Back."""
     phone.goto((folder / "index.html").as_uri())
     marked = phone.locator("[data-level]", has_text="✓")

@@ -49,7 +49,7 @@ RUN_IN_KERNEL = """async (code) => {
 }"""
 
 
-def test_reason_is_visible_and_focus_follows_the_questions(lab: Lab):
+def test_reason_is_visible_and_each_question_receives_the_focus(lab: Lab):
     lab.page.set_viewport_size({"width": 1280, "height": 800})
     start = "%load_ext materia_nb\n%materia use Plan-Build-Eval\nwb.agent('Build', lambda: 'built')\n%materia cast x"
     lab.open(lab.notebook(start, "%materia show"))

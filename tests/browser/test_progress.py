@@ -95,7 +95,7 @@ FRAMES = r"""async (surface) => {
 """JavaScript function that returns what the bar, the items, the timeline and the graph show in each frame of 3 seconds."""
 
 
-def test_bar_items_timeline_and_graph_show_the_same_step_during_a_run(lab: Lab):
+def test_all_parts_of_the_panel_show_the_same_step_during_a_run(lab: Lab):
     """The graph is at most one update behind: its next update shows what the bar showed when its last one appeared."""
     lab.open(lab.notebook(LONG))
     lab.run_all()

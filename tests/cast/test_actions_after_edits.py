@@ -181,7 +181,7 @@ PATHS = ("a", "b", "c.d")
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_actions_after_random_edits_keep_all_edits_or_change_nothing(data, tmp_path_factory):
+def test_action_after_random_edits_keeps_all_edits_or_changes_nothing(data, tmp_path_factory):
     root = tmp_path_factory.mktemp("random")
     kind = data.draw(st.sampled_from([fails_at_an_edge, fails_in_a_turn]))
     cast = kind(root)

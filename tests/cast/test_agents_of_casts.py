@@ -128,7 +128,7 @@ def test_r47_agents_of_a_cast_survive_later_changes_to_the_workbench(wb, name):
     assert [cast.step().output for cast in (told, set_later, follows)] == ["told", "told", "late"]
 
 
-def test_r47_sweep_rows_and_linked_casts_have_separate_agents(wb):
+def test_r47_linked_casts_have_separate_agents(wb):
     wb.agent("*", lambda turn: YES if turn.socket_id == "Socket-2" else "bench")
     link = wb.link("T", "T", request="r")
     link.agents.set("Socket-3", lambda: "linked")

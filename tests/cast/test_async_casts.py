@@ -218,7 +218,7 @@ def test_leaving_a_stream_cancels_pending_calls_of_lanes(tmp_path):
     assert cast.run() == "complete"
 
 
-def test_cast_whose_stream_is_closed_has_its_files_and_can_continue(tmp_path):
+def test_closing_a_stream_writes_all_files_and_the_cast_can_continue(tmp_path):
     cast = h.start(tmp_path, h.chain_config(3), lambda: "text")
 
     async def first():

@@ -121,7 +121,7 @@ def test_failed_attempts_are_listed_and_people_are_not_asked(at_eval):
     assert tried[2].leads == "Build (a)"
 
 
-def test_attempt_that_would_fail_the_cast_shows_failure_as_its_target(tmp_path):
+def test_attempt_that_would_fail_the_cast_shows_the_failure_instead_of_a_target(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("A", "not_satisfied", 1))}))
     cast = wb.cast("r", agents={"*": lambda: {"satisfied": False}})
@@ -150,7 +150,7 @@ def test_attempts_never_run_tools_with_side_effects_without_approval(at_eval):
     assert (one.valid, one.leads, one.calls, one.usage.tokens) == (False, "is asking for approval of write", 1, 5)
 
 
-def test_work_and_handoff_turns_form_one_attempt_with_its_tool_calls(tmp_path):
+def test_attempt_consists_of_the_work_turn_and_the_handoff_turn(tmp_path):
     wb = Workbench(tmp_path, bundled=False)
     wb.load(config({"A": asks(edge("B", "satisfied"), finalize=True), "B": at("P")}))
     cast = wb.cast("r")

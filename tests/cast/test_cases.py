@@ -47,7 +47,7 @@ def test_case_reports_a_missing_answer(case):
     assert "The replay needs an answer: Plan answered only 1 time." in changed(case, again)
 
 
-def test_case_linked_to_a_config_file_reports_differences(cast, tmp_path):
+def test_case_that_follows_a_config_file_reports_changes_of_the_file(cast, tmp_path):
     cast.run()
     document = json.loads((cast.run_dir / "config.resolved.json").read_text())
     config = tmp_path / "mine.json"

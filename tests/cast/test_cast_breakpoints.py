@@ -92,7 +92,7 @@ def test_breakpoint_counts_from_the_start_of_the_cast(checked):
         ("state.nowhere < 3", []),
     ],
 )
-def test_text_condition_is_evaluated_in_the_current_state(checked, condition, behind):
+def test_breakpoint_condition_given_as_text_is_evaluated_in_the_current_state(checked, condition, behind):
     checked.breakpoints.add("Socket-2", condition, kind="after")
     assert stops(checked) == behind
 
@@ -139,7 +139,7 @@ def test_breakpoint_on_a_refused_output_stops_before_the_repair_turn(tmp_path):
         ({"socket": "A"}, 1),
     ],
 )
-def test_breakpoint_on_refused_output_stops_only_at_the_chosen_refusal(tmp_path, given, turns):
+def test_breakpoint_can_be_limited_to_the_nth_refused_output(tmp_path, given, turns):
     cast = one_judge(tmp_path)
     cast.breakpoints.add(kind="refused", **given)
     assert cast.run() == "breakpoint"
@@ -168,7 +168,7 @@ def test_single_step_continues_after_a_refusal_but_waits_for_a_person(tmp_path):
         ((1, "seconds"), []),
     ],
 )
-def test_soft_limit_stops_a_run_each_time_its_amount_is_used_up(tmp_path, limit, behind):
+def test_soft_limit_stops_a_run_whenever_its_amount_has_been_used_again(tmp_path, limit, behind):
     def paying(one):
         wanted = one.__code__.co_varnames[: one.__code__.co_argcount]
         return lambda turn: Reply(one(*(getattr(turn, name) for name in wanted)), Usage(7, 3, 0.1))

@@ -147,7 +147,7 @@ def shell(project, monkeypatch):
     second_shell.user_ns["wb"].close()
 
 
-def test_copy_verb_copies_and_completes_names(shell, file):
+def test_copy_verb_copies_a_loadout_and_completes_its_name(shell, file):
     output = shell.run_line_magic("materia", "copy Full-Auto My-Auto --materia")
     assert "My-Auto (from project)" in repr(output)
     assert set(read_config(file)["loadouts"]) == {"My-Auto"}

@@ -140,7 +140,7 @@ In all other scenes, a command must succeed or be refused with a clear error.
 
 
 @pytest.mark.parametrize("scene", cast_scenes.ALL, ids=lambda scene: scene.__name__)
-def test_every_command_succeeds_or_is_clearly_refused(tmp_path, scene):
+def test_every_command_succeeds_or_is_refused_with_a_clear_error(tmp_path, scene):
     outcomes = list(every_command(tmp_path, scene))
     if scene.__name__ in RECORDED:
         shown_texts.matches(f"commands-{scene.__name__}", outcomes)

@@ -37,7 +37,7 @@ def asked(requests, said=lambda value: value):
             )
 
 
-def test_loadout_requests_succeed_or_are_clearly_refused(tmp_path):
+def test_every_request_about_loadouts_succeeds_or_is_clearly_refused(tmp_path):
     project = tmp_path / "project"
     project.mkdir()
     one, other = (
@@ -129,7 +129,7 @@ def test_loadout_requests_succeed_or_are_clearly_refused(tmp_path):
     bench.close()
 
 
-def test_agent_and_pin_requests_succeed_or_are_clearly_refused(tmp_path):
+def test_every_request_about_agents_and_pins_succeeds_or_is_clearly_refused(tmp_path):
     bench = Workbench(tmp_path / "project", bundled=False)
     document = h.loop_config()
     document["materia"]["U"] = h.python("print('{}')", parse="json")
@@ -175,7 +175,7 @@ def test_agent_and_pin_requests_succeed_or_are_clearly_refused(tmp_path):
     bench.close()
 
 
-def test_storage_requests_succeed_or_are_clearly_refused(tmp_path):
+def test_every_request_to_the_store_succeeds_or_is_clearly_refused(tmp_path):
     path = tmp_path / "casts" / "breakpoints.json"
     path.parent.mkdir()
     good = {"kind": "before", "socket": "Socket-1"}

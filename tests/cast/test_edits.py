@@ -67,7 +67,7 @@ def test_cast_leaves_the_loop_when_all_items_are_removed(cast):
     assert [step.socket for step in cast.steps] == ["Socket-1", "Socket-5"]
 
 
-def test_retry_count_and_rework_reason_move_with_their_item(cast):
+def test_item_keeps_its_retry_count_and_rework_reason_when_it_is_moved(cast):
     cast.run(steps=3)
     assert cast.now.next_socket == "Socket-2"
     assert cast.now.engine.rework_reasons[0].item == ("workItemIndex", 0, ())
@@ -456,7 +456,7 @@ def test_output_can_be_corrected_after_an_edit(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_correction_conflicting_with_an_edit_needs_confirmation(bench, cast):
+def test_correction_that_would_overwrite_an_edit_needs_confirmation(bench, cast):
     cast.run(steps=1)
     cast.edit.items([item("x"), *PLAN])
     with pytest.raises(MateriaError) as caught:
@@ -502,7 +502,7 @@ def test_going_back_before_an_edited_prompt_needs_confirmation(bench, cast):
     same_as_journal(bench, cast)
 
 
-def test_edit_made_during_the_target_step_is_reapplied(bench, cast):
+def test_going_back_reapplies_an_edit_made_while_the_target_step_waited(bench, cast):
     cast.run(steps=1)
     cast.step(ask=False)
     cast.edit.set("note", "mine")

@@ -51,7 +51,7 @@ def test_cast_continues_after_a_failed_agent_and_the_next_agent_sees_the_reason(
     cast.close()
 
 
-def test_output_of_a_refused_process_is_shown_for_past_steps(tmp_path):
+def test_stderr_of_a_process_with_a_refused_output_is_shown_for_past_steps(tmp_path):
     code = "import sys; sys.stderr.write('the disk is full'); print('no json')"
     cast = h.start(tmp_path, document(**h.python(code, parse="json")), lambda: "done")
     cast.step()

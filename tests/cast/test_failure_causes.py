@@ -63,7 +63,7 @@ def test_casts_that_fail_at_the_same_edge_are_grouped_under_one_cause(wb):
     assert "edge_traversals_exhausted</bdi>" in wb.casts.why().as_html()
 
 
-def test_causes_count_every_failed_cast_once(wb):
+def test_every_failed_cast_is_counted_under_exactly_one_cause(wb):
     rng, planted = Random(7), Counter()
     for _ in range(20):
         title, reason = rng.choice((None, *TITLES)), rng.choice(("Too short.", "No source."))
@@ -76,7 +76,7 @@ def test_causes_count_every_failed_cast_once(wb):
     )
 
 
-def test_cause_of_a_failure_in_a_lane_names_the_socket_of_the_lane(project):
+def test_cause_of_a_failure_in_a_lane_names_the_failed_socket(project):
     bench = Workbench(project, bundled=False)
     bench.load(streams_config())
     cast = bench.cast("rain", agents=stream_agents(Build=offline))
@@ -96,7 +96,7 @@ def test_only_the_specified_casts_are_grouped_by_cause(wb):
     assert repr(wb.casts.why(casts=[complete])) == "no failed casts"
 
 
-def test_unknown_field_of_a_cause_is_refused(wb):
+def test_grouping_failures_by_an_unknown_field_is_refused(wb):
     with pytest.raises(MateriaError, match="cannot be grouped by 'sockt'"):
         wb.casts.why("sockt")
 

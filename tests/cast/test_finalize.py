@@ -35,7 +35,7 @@ def names(prompt):
 # -- the engine ------------------------------------------------------------------------------
 
 
-def test_first_prompt_of_a_finalized_socket_contains_no_output_form():
+def test_first_prompt_does_not_ask_for_the_output_form_if_finalize_is_set():
     play = Play(config(FIRST))
     assert (play.visit.mode, names(play.prompt)) == ("work", ["request", "place", "task", "return"])
     assert "satisfied" not in play.prompt.text
@@ -86,12 +86,12 @@ def test_retry_begins_with_the_work_turn():
     ],
     ids=["false", "text", "utility", "multi-turn"],
 )
-def test_finalize_field_of_an_unsupported_socket_is_ignored(socket, materia):
+def test_finalize_field_is_ignored_for_sockets_that_do_not_support_it(socket, materia):
     graph = build_graph(config({"A": socket}))
     assert graph.sockets["A"].finalize is False
 
 
-def test_finalize_field_of_the_loadout_asks_every_agent_for_a_separate_handoff():
+def test_finalize_field_of_a_loadout_applies_to_all_its_agents():
     document = config({
         "A": at("P", edge("B")),
         "B": at("P", edge("C"), parse="text"),
@@ -106,7 +106,7 @@ def test_finalize_field_of_the_loadout_asks_every_agent_for_a_separate_handoff()
     assert "not-finalized" not in {hint.code for hint in check_config(document, "T").hints}
 
 
-def test_generator_can_be_finalized():
+def test_generator_can_have_a_finalize_field():
     play = Play(config({"A": asks(edge("B"), materia="G", finalize=True), "B": at("P")}), "planning")
     assert play.visit.mode == "final"
     assert play.go(say(workItems=[])).at == "B"
@@ -137,7 +137,7 @@ def test_ignored_finalize_field_gets_a_hint(socket, why):
     assert why in found[0].message
 
 
-def test_effective_finalize_field_gets_no_hint():
+def test_finalize_field_that_has_an_effect_gets_no_hint():
     for socket in (asks(finalize=True), asks(materia="G", finalize=True), at("P", finalize=False)):
         hints = check_config(config({"Socket-1": socket}), "T").hints
         assert [hint for hint in hints if "finalize" in hint.source] == []
@@ -250,7 +250,7 @@ def test_retry_after_exhausted_repairs_continues_the_conversation(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_corrected_output_replaces_the_handoff_and_not_the_work_answer(tmp_path):
+def test_correction_replaces_the_handoff_but_not_the_work_answer(tmp_path):
     document = h.config(
         {"Socket-1": h.at("M", ("satisfied", "Socket-2"), **ONE), "Socket-2": h.at("M")}, {"M": h.agent()}
     )
@@ -262,7 +262,7 @@ def test_corrected_output_replaces_the_handoff_and_not_the_work_answer(tmp_path)
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_recording_without_a_handoff_turn_can_be_opened(tmp_path):
+def test_recording_of_an_engine_without_handoff_turns_can_be_opened(tmp_path):
     """An engine that does not know the field treats the first answer as the handoff."""
     cast = h.start(tmp_path, h.one_config(parse="json"), scripted(DONE))
     cast.run()

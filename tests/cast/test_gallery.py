@@ -46,7 +46,7 @@ def test_pattern_has_no_hints_and_its_cast_completes_as_documented(card, project
 
 
 @each(MISTAKES)
-def test_mistake_has_its_documented_diagnosis_and_its_fix_completes_the_cast(card, project):
+def test_each_mistake_is_diagnosed_as_documented_and_its_fix_lets_the_cast_complete(card, project):
     wrong = card.diagnosis
     found = card.report.problems or card.report.hints
     assert wrong.code in [one.code for one in found]
@@ -70,7 +70,7 @@ def test_saved_tests_of_a_card_pass(card):
 
 
 @each([card for card in CARDS if card.graph is not None])
-def test_stored_tests_of_a_card_equal_the_tests_generated_by_explore(card, tmp_path):
+def test_stored_tests_of_a_card_are_the_tests_that_explore_generates(card, tmp_path):
     """Every possible end has a test and no others exist; make_docs.py generates the tests again when a loadout changes."""
     paths = ExploreView(card.graph, range(4)).save_tests(tmp_path)
     stored = [path for path in card.cases if path.parent != card.folder]
@@ -82,7 +82,7 @@ def test_stored_tests_of_a_card_equal_the_tests_generated_by_explore(card, tmp_p
         assert {**anew, "follows": kept["follows"]} == kept
 
 
-def test_case_of_a_card_fails_when_its_loadout_changes_route(tmp_path):
+def test_saved_test_of_a_card_fails_when_its_loadout_takes_another_route(tmp_path):
     card = gallery()["critic-loop"]
     case = card.cases[0]
     (tmp_path / case.name).write_bytes(case.read_bytes())
@@ -110,14 +110,14 @@ def test_notebook_of_a_card_runs_from_top_to_bottom(card, shell, monkeypatch):
 
 
 @each(MISTAKES)
-def test_fix_of_a_mistake_is_collapsed(card):
+def test_notebook_hides_the_cell_that_fixes_the_mistake(card):
     cells = notebook_of(card)["cells"]
     fixing = [cell for cell in cells if f"loadout {card.loadout}-Fixed" in "".join(cell["source"])]
     assert [cell["metadata"] for cell in fixing] == [{"jupyter": {"source_hidden": True}}]
 
 
 @each(MISTAKES)
-def test_exercise_of_a_mistake_accepts_only_right_answers(card, shell, monkeypatch):
+def test_exercise_about_a_mistake_accepts_only_correct_answers(card, shell, monkeypatch):
     cells = [cell for cell in notebook_of(card)["cells"] if cell["cell_type"] == "code"]
     load, *_, diagnose, mend = [
         one["source"]

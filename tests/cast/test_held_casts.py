@@ -104,7 +104,7 @@ def test_escalation_is_decided_by_a_person(tmp_path):
         cast.approvals.answer("x")
 
 
-def test_decision_for_an_unknown_socket_is_refused(tmp_path):
+def test_escalation_cannot_be_decided_with_an_invalid_answer(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "ESCALATE")])
     cast.run()
     with pytest.raises(MateriaError, match="no socket 'Donne'"):
@@ -128,7 +128,7 @@ def test_envelope_loop_is_limited_by_its_edge(tmp_path):
     assert "2 of 2 rounds" in cast.now.held.reason
 
 
-def test_detour_from_finished_work_continues_at_the_original_target(tmp_path):
+def test_cast_goes_on_to_the_original_target_after_a_detour_from_finished_work(tmp_path):
     cast = start(tmp_path, "envelope", [say("VERIFIED", "DETOUR", "Fix")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Done"]
@@ -139,7 +139,7 @@ def test_detour_from_finished_work_continues_at_the_original_target(tmp_path):
     assert_same_when_opened(cast)
 
 
-def test_detour_from_unfinished_work_returns_to_its_socket(tmp_path):
+def test_cast_returns_to_the_unfinished_socket_after_a_detour(tmp_path):
     cast = start(tmp_path, "envelope", [say("UNVERIFIED", "DETOUR", "Fix"), say("VERIFIED", "CONTINUE")])
     cast.run()
     assert sockets(cast) == ["Work", "Check", "Fix", "Check", "Done"]
@@ -221,7 +221,7 @@ def test_envelope_with_wrong_meta_is_refused_and_requested_again(tmp_path):
     assert cast.now.held.action == "escalate"
 
 
-def test_envelope_may_use_the_id_of_its_socket(tmp_path):
+def test_envelope_may_give_its_socket_id_as_step_id(tmp_path):
     named = say("VERIFIED", "CONTINUE", meta={"step_id": "Socket-1"})
     document = h.one_config(parse="json", handoff="envelope")
     cast = h.start(tmp_path, document, lambda: named)
@@ -267,7 +267,7 @@ def test_file_names_of_steps_are_unique_and_valid(sockets):
 # -- the agent contract --------------------------------------------------------------------
 
 
-def test_agent_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
+def test_agent_that_reports_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     """A third consecutive IN_PROGRESS is refused (agent contract rules, section 11)."""
     cast = start(tmp_path, "agent-contract", [report("IN_PROGRESS"), report("COMPLETE")])
     assert cast.run() == "complete"
@@ -279,7 +279,7 @@ def test_agent_in_progress_continues_its_conversation_up_to_a_limit(tmp_path):
     assert "3 times in a row" in cast.now.held.reason
 
 
-def test_agent_that_needs_input_is_answered_and_cannot_return_to_in_progress(tmp_path):
+def test_status_needs_input_asks_a_person_and_must_be_followed_by_in_progress(tmp_path):
     cast = start(
         tmp_path,
         "agent-contract",
@@ -410,7 +410,7 @@ def test_approval_request_cannot_be_approved_after_a_day(tmp_path, monkeypatch):
     assert cast.status == "held"
 
 
-def test_unfinished_work_without_an_edge_back_runs_again(tmp_path):
+def test_socket_with_unfinished_work_runs_again_if_it_has_no_not_satisfied_edge(tmp_path):
     """Without a ``not_satisfied`` edge, the socket itself runs again (agent contract rules, section 14)."""
     failing = contract(agent_status__plan_status="IN_PROGRESS", evidence_report__verification={"result": "fail"})
     cast = start(
@@ -569,7 +569,7 @@ def test_retry_after_aborting_a_held_cast_calls_the_agent_again(tmp_path):
     assert_same_when_opened(cast)
 
 
-def test_target_chosen_before_a_budget_stop_is_taken_after_a_retry(tmp_path):
+def test_target_chosen_by_a_person_is_taken_after_a_budget_stop_and_a_retry(tmp_path):
     cast = start(tmp_path, "envelope", [{"text": say("UNVERIFIED", "ESCALATE"), "usage": {"input": 9, "output": 1}}])
     cast.edit.budget(5)
     cast.run()
@@ -613,7 +613,7 @@ def test_r46_item_of_a_held_socket_stays_before_open_items(tmp_path):
         ("agent-contract", contract()),
     ],
 )
-def test_object_reply_is_encoded_by_the_protocol_of_its_socket(tmp_path, protocol, given):
+def test_answer_given_as_an_object_is_encoded_for_the_protocol_of_its_socket(tmp_path, protocol, given):
     for who, agent in (("function", lambda: given), ("script", {"Check": [given]}), ("person", "person")):
         cast = start(tmp_path / who, protocol, [])
         cast.agents.set("Check", agent)

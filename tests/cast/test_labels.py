@@ -70,7 +70,7 @@ def test_label_does_not_change_the_rest_of_the_cast(done):
     assert list_casts(done.run_dir.parent)[0].status == "complete"
 
 
-def test_note_stays_with_its_discarded_step_when_the_step_number_is_reused(done):
+def test_note_is_not_shown_for_a_new_step_that_reuses_the_number_of_a_discarded_step(done):
     done.labels.add(3, note="of the first try")
     done.back(2)
     done.run(steps=1)

@@ -38,7 +38,7 @@ def test_two_linked_loadouts_run_as_one_cast_with_one_request(bench):
     h.assert_same(bench.open(cast.id), cast)
 
 
-def test_agent_set_for_a_socket_answers_under_the_linked_socket_id(bench):
+def test_agent_set_by_socket_id_answers_for_the_linked_socket_with_this_id(bench):
     bench.agent("Answer", lambda: "by the materia")
     bench.agent("Socket-1", lambda turn: f"by the socket {turn.socket_id}")
     bench.agent("Socket-2", lambda: "of another place")
@@ -80,7 +80,7 @@ def test_invalid_link_of_loadouts_starts_no_cast(bench):
 # -- what an earlier cast tells ---------------------------------------------------------------
 
 
-def test_state_contains_a_summary_of_the_earlier_cast(bench, project):
+def test_state_of_a_linked_cast_contains_a_summary_of_the_earlier_cast(bench, project):
     bench.agent("Eval", lambda: {"satisfied": True, "context": "found a well"})
     earlier = bench.cast("dig")
     earlier.run()
@@ -124,7 +124,7 @@ def test_summary_of_an_earlier_cast_has_a_maximum_length(bench):
     assert len(json.dumps(told)) < 25_000
 
 
-def test_linked_cast_without_an_earlier_cast_has_no_summary(bench):
+def test_state_has_no_summary_if_there_is_no_earlier_cast(bench):
     cast = bench.link("Ask", request="r")
     assert dict(cast.state) == {}
     assert "state" not in h.lines_of(cast)[0]["data"]
@@ -133,7 +133,7 @@ def test_linked_cast_without_an_earlier_cast_has_no_summary(bench):
 # -- the verb -----------------------------------------------------------------------------------
 
 
-def test_link_verb_accepts_parts_and_a_request_after_two_dashes(shell, bench):
+def test_link_verb_reads_the_request_after_two_dashes(shell, bench):
     first = line(shell, "link Ask Plan-Build-Eval -- ship -- the widget")
     assert first.now.engine.request == "ship -- the widget"
     assert len(first.graph.sockets) == 6
@@ -151,7 +151,7 @@ def test_incomplete_link_command_shows_its_usage(shell, text):
     assert caught.value.kind == "usage"
 
 
-def test_completion_of_the_link_verb_offers_loadouts_before_the_two_dashes(bench):
+def test_link_verb_completes_loadouts_only_before_the_two_dashes(bench):
     bench.loadouts.define_materia("Ask", {"tools": "none", "prompt": "p"})
     offered = next_words(lambda: bench, ["link"])
     assert {"Full-Auto", "Detect-VCS", "loadout:Ask", "materia:Ask", "--from"} <= set(offered)

@@ -37,7 +37,7 @@ def test_snapshot_of_a_past_step_equals_the_cast_at_that_time(cast):
     assert cast.now.loop_progress != cast.at(1).loop_progress
 
 
-def test_abandoned_branch_includes_the_steps_it_shares_with_the_current_branch(cast):
+def test_abandoned_branch_includes_the_steps_shared_with_the_current_branch(cast):
     cast.run(steps=4)
     first = sockets(cast.now.line())
     cast.back(2)

@@ -43,7 +43,7 @@ def test_prompt_list_contains_every_prompt_with_its_size(bench):
     assert left(bench) == []
 
 
-def test_prompt_list_includes_returned_work(bench):
+def test_prompt_list_includes_visits_for_rework_on_request(bench):
     plain = bench.prompts(items=ITEMS[:2])
     assert {one.turn for one in plain.prompts} == {""}
     prompt_list = bench.prompts(items=ITEMS[:2], rework=True)

@@ -50,7 +50,7 @@ def recorded(tmp_path):
     return path, len(lines), write
 
 
-def test_read_only_cast_shows_a_failure_and_a_retry_in_another_kernel(other):
+def test_read_only_cast_shows_that_another_kernel_fails_and_retries(other):
     cast = open_cast(other.run_dir)
     assert pill(cast.now, IDLE).label == f"ready at Socket-1 M · run by process {other.process.pid}"
     assert other.does("step") == "ready"
@@ -65,7 +65,7 @@ def test_read_only_cast_shows_a_failure_and_a_retry_in_another_kernel(other):
     assert cast.now.live.writer is None
 
 
-def test_hint_suggests_resuming_only_if_no_other_program_has_the_cast_open(other):
+def test_hint_suggests_a_resume_only_if_no_other_program_has_the_cast_open(other):
     cast = open_cast(other.run_dir)
     with pytest.raises(MateriaError, match=r"cast\.fork\(\)"):
         cast.step()
@@ -115,7 +115,7 @@ def test_status_of_a_failed_cast_of_the_reference_engine_suggests_a_copy():
     assert status_lines(cast.now)[-1] == "to continue: use `cast.fork()` to continue in a copy of the cast"
 
 
-def test_panel_names_the_agent_at_work_and_the_interruption_that_pi_materia_recorded(recorded):
+def test_panel_shows_the_working_agent_and_a_recorded_interruption_of_pi_materia(recorded):
     path, _, _ = recorded
     cast = open_cast(path)
     journal = path / "events.jsonl"

@@ -30,7 +30,7 @@ def failed(shell):
     return cast
 
 
-def test_hint_for_a_failed_utility_explains_that_the_cast_uses_a_copy_of_the_config(shell, failed):
+def test_hint_explains_that_a_failed_cast_uses_a_copy_of_the_config(shell, failed):
     assert "use `edit redefine` to apply the change to this cast" in failed.failure.hint
 
 

@@ -180,7 +180,7 @@ def test_person_can_answer_for_a_failed_agent(tmp_path):
     assert cast.now.work_items == h.items("a")
 
 
-def test_manual_answer_for_a_failed_multi_turn_agent_is_its_final_result(tmp_path):
+def test_manual_answer_for_a_failed_agent_with_drafts_is_its_final_result(tmp_path):
     config = h.one_config(h.agent("Tell", multiTurn=True, generator=True), parse="json")
 
     def breaks():

@@ -297,7 +297,7 @@ def test_added_and_removed_values_count_as_changes(tmp_path):
     assert (cast.steps[-1].socket, cast.now.breakpoints_hit[0].path) == ("Socket-2", "currentWorkItem")
 
 
-def test_step_can_enter_a_socket_without_calling_its_agent(cast):
+def test_step_can_stop_before_the_agent_of_its_socket_is_called(cast):
     cast.step()
     record = cast.step(ask=False)
     assert record == cast.steps[-1]

@@ -34,7 +34,7 @@ def config(*outputs):
     return document(sockets, materia)
 
 
-def test_scope_applies_from_the_next_socket_until_reset(tmp_path):
+def test_scope_applies_from_the_next_socket_until_it_is_reset(tmp_path):
     (tmp_path / "side").mkdir()
     exports = {"branch": {"producer": "test", "value": "b"}}
     worked = []

@@ -422,7 +422,7 @@ def test_state_of_running_lanes_cannot_be_edited(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_schedule_that_no_longer_matches_the_work_items_is_refused(tmp_path):
+def test_schedule_is_refused_if_the_work_items_no_longer_match(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents())
     cast.step()
     cast.edit.items(h.items("only one"))
@@ -447,7 +447,7 @@ def test_each_scripted_reply_answers_one_turn_of_one_lane(tmp_path):
     assert sorted(texts) == ["one", "three", "two"]
 
 
-def test_second_plan_has_separate_lanes_and_files(tmp_path):
+def test_lanes_of_a_second_plan_have_their_own_files(tmp_path):
     config = streams_config()
     config["loadouts"]["T"]["sockets"]["Socket-5"] = h.at("Judge", ("not_satisfied", "Socket-1", 1), parse="json")
     config["materia"]["Judge"] = h.agent("Judge")
@@ -459,7 +459,7 @@ def test_second_plan_has_separate_lanes_and_files(tmp_path):
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_item_status_follows_its_lane(tmp_path):
+def test_status_of_an_item_reflects_the_progress_of_its_lane(tmp_path):
     cast = h.start(tmp_path, streams_config(1), stream_agents())
     assert cast.run(steps=4) == "steps"
     assert [lane.status for lane in cast.now.lanes.values()] == ["running", "waiting"]
@@ -496,7 +496,7 @@ def test_recorded_answers_are_replayed_in_lanes(tmp_path):
     assert cast.replay(build_graph(other))
 
 
-def test_usage_of_lanes_is_included_in_every_total(tmp_path):
+def test_every_usage_total_includes_the_lanes(tmp_path):
     cast = run(tmp_path, Build=lambda: Reply("built", Usage(3, 1)))
     usage = json.loads((cast.run_dir / "usage.json").read_text())
     assert usage["bySocket"]["Socket-3"]["total"] == 12
@@ -525,7 +525,7 @@ def test_usage_of_lanes_survives_going_back(tmp_path):
     assert sum(row.usage.tokens or 0 for row in cast.usage()) == 24
 
 
-def test_soft_limit_counts_usage_of_joined_and_abandoned_lanes(tmp_path):
+def test_usage_of_joined_and_abandoned_lanes_counts_towards_a_soft_limit(tmp_path):
     cast = h.start(tmp_path, streams_config(), stream_agents(Build=lambda: Reply("built", Usage(3, 1))))
     cast.breakpoints.every(10, "tokens")
     assert cast.run() == "breakpoint", "three items, 4 tokens each"

@@ -216,7 +216,7 @@ def test_prompt_of_a_failed_turn_can_be_edited_and_sent_again(tmp_path):
     reopened(cast)
 
 
-def test_utility_turn_cannot_be_repeated(tmp_path):
+def test_failed_utility_cannot_be_retried_as_an_agent_turn(tmp_path):
     config = h.config({"Socket-1": h.at("U")}, {"U": h.python("raise SystemExit(3)")})
     cast = h.start(tmp_path, config)
     cast.run()
@@ -224,7 +224,7 @@ def test_utility_turn_cannot_be_repeated(tmp_path):
         cast.retry(turn=True)
 
 
-def test_aborted_turn_can_be_repeated(tmp_path):
+def test_turn_can_be_repeated_after_an_abort(tmp_path):
     agent = Toolsmith()
     cast = start(tmp_path, agent)
     cast.run()
@@ -323,7 +323,7 @@ def test_call_that_was_started_is_not_run_again_after_a_crash(tmp_path):
     reopened(cast)
 
 
-def test_result_of_a_call_replaces_the_entry_for_its_start(tmp_path):
+def test_result_of_a_tool_call_replaces_the_entry_for_its_start(tmp_path):
     class Twice:
         name = "twice"
 

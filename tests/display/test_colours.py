@@ -70,7 +70,7 @@ def test_live_canvas_shows_the_colour_of_a_socket():
     assert 'stroke="#ffe680"' in look["n:Socket-1"]["svg"]
 
 
-def test_every_view_marks_the_consumers_of_a_loop():
+def test_every_view_marks_the_members_of_a_loop_as_consumers():
     loadout_graph = rework()
     member = next(iter(loadout_graph.loops.values())).sockets[0]
     text = graph_text(loadout_graph)
@@ -87,7 +87,7 @@ def test_every_view_marks_the_consumers_of_a_loop():
     )
 
 
-def test_socket_outside_loops_is_not_a_consumer():
+def test_socket_outside_loops_is_not_marked_as_a_consumer():
     assert "loop consumer" not in graph_svg(hello()) + graph_text(hello())
 
 

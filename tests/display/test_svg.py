@@ -118,7 +118,7 @@ def test_both_themes_are_readable_and_differ_only_in_colours():
         assert [use for use in lines if contrast(colours[use], colours["ground"]) < 3] == []
 
 
-def test_edges_show_condition_order_and_limit_r3_r18():
+def test_edges_show_their_condition_order_and_limit_r3_r18():
     labels = texts(parse(graph_svg(graphs.rework())))
     assert "✓" in labels  # no visit matches both, so their order says nothing
     assert "✗ max 3" in labels
@@ -127,7 +127,7 @@ def test_edges_show_condition_order_and_limit_r3_r18():
     assert {"1 ✓", "2 always"} <= set(texts(parse(graph_svg(ordered))))
 
 
-def test_conditions_differ_in_more_than_colour():
+def test_edges_with_different_conditions_differ_in_more_than_colour():
     root = parse(graph_svg(graphs.rework()))
     lines = {p.get("data-edge"): p for p in root.iter("{http://www.w3.org/2000/svg}path") if p.get("data-edge")}
     assert lines["edge:0:Socket-5"].get("stroke-dasharray") is None
@@ -251,7 +251,7 @@ def test_picture_description_names_every_edge():
     )
 
 
-def test_marks_of_sockets_that_do_not_exist_are_ignored():
+def test_marks_for_sockets_that_do_not_exist_are_ignored():
     graph_svg(graphs.hello(), CastOverlay(current="x", failed="y", last_route=("z", 3), progress={"l": (1, 2)}))
 
 

@@ -57,7 +57,7 @@ def test_text_graph_lists_sockets_with_their_edges_in_order_r3_r18():
     )
 
 
-def test_text_graph_lists_loops_exits_and_derived_facts_r15():
+def test_text_graph_lists_loops_exits_and_derived_advances_r15():
     text = graph_text(graphs.rework(), CastOverlay(progress={"workItemIteration": (2, 5)}))
     assert "advance ▸ workItemIndex when satisfied (derived)" in text
     assert "loop workItemIteration: Socket-4, Socket-5, Socket-6\n" in text

@@ -59,7 +59,7 @@ def test_r45_empty_loop_warning_names_only_sockets_that_never_ran(tmp_path):
     assert [(warning.code, warning.step, warning.sockets) for warning in cast.now.warnings] == [("empty-loop", 2, ())]
 
 
-def test_r45_finished_list_is_not_an_empty_loop(tmp_path):
+def test_r45_completed_list_is_not_reported_as_an_empty_loop(tmp_path):
     document = h.loop_config()
     document["loadouts"]["T"]["sockets"]["Socket-4"] = h.at("Tell", ("always", "Socket-2"))
     cast = h.start(tmp_path, document, scripted([{"workItems": h.items("a")}, "b", h.YES, "t"]))
@@ -137,7 +137,7 @@ def test_r45_only_the_last_output_of_an_item_counts(tmp_path):
     assert complete_cast(tmp_path, sockets, [PLAN, h.NO, h.YES, h.YES, "x"], loops).now.warnings == ()
 
 
-def test_r45_item_left_through_an_ordinary_edge_is_reported(tmp_path):
+def test_r45_unfinished_item_of_a_loop_that_is_left_through_an_edge_is_reported(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-4"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, "x"], loops)
@@ -147,14 +147,14 @@ def test_r45_item_left_through_an_ordinary_edge_is_reported(tmp_path):
     ]
 
 
-def test_r45_new_plan_discards_verdicts_on_old_items(tmp_path):
+def test_r45_verdicts_about_old_items_are_not_reported_after_a_new_plan(tmp_path):
     sockets, loops = walk(("satisfied", "Socket-2"), ("always", "Socket-1"), advance="satisfied", exits=[])
     loops["L"]["exits"] = [{"id": "e", "from": "Socket-2", "condition": "satisfied", "targetSocketId": "Socket-3"}]
     cast = complete_cast(tmp_path, sockets, [PLAN, h.NO, PLAN, h.YES, h.YES, "x"], loops)
     assert codes(cast) == [("same-again", "Socket-1", 3, None)]
 
 
-def test_r45_unmatched_guarded_edge_of_a_single_socket_is_reported(tmp_path):
+def test_r45_cast_that_ends_because_no_guarded_edge_matches_is_reported(tmp_path):
     sockets = {"Socket-1": h.at("M", ("satisfied", "Socket-2"), parse="json"), "Socket-2": h.at("M")}
     cast = complete_cast(tmp_path, sockets, [h.NO])
     about = ("Socket-1", 1, None)
@@ -245,7 +245,7 @@ def test_r64_outputs_that_are_pinned_or_for_other_items_are_not_repetitions(tmp_
     assert codes(cast) == []
 
 
-def test_r64_repaired_answer_with_an_emptied_list_is_reported(tmp_path):
+def test_r64_repaired_answer_whose_list_has_become_empty_is_reported(tmp_path):
     full = {"workItems": h.items(*"abcdef"), "summary": "no such field"}
     cast = h.start(tmp_path, h.loop_config(), scripted([full, {"workItems": []}]))
     cast.run()
@@ -290,7 +290,7 @@ def entered_twice(tmp_path, first, second):
     return complete_cast(tmp_path, sockets, answers, loops)
 
 
-def test_r67_list_that_is_empty_on_a_later_entry_counts_as_an_empty_loop(tmp_path):
+def test_r67_loop_entered_again_with_an_empty_list_is_reported(tmp_path):
     cast = entered_twice(tmp_path, ["a"], [])
     assert [(warning.code, warning.socket) for warning in cast.now.warnings] == [("empty-loop", "Socket-2")]
 
@@ -345,7 +345,7 @@ def test_r67_items_added_after_leaving_the_loop_are_reported(tmp_path):
     assert [(warning.code, warning.item) for warning in cast.now.warnings] == [("never-worked-on", "WI-3")]
 
 
-def test_r65_loop_without_exits_has_no_warning_about_unmatched_exits(tmp_path):
+def test_r65_loop_without_exits_causes_no_warning_about_unmatched_exits(tmp_path):
     sockets = {
         "Socket-1": h.at("G", ("always", "Socket-2")),
         "Socket-2": h.at("M", ("always", "Socket-2"), parse="json", advance={"when": "always"}),

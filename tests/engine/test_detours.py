@@ -27,7 +27,7 @@ def route(cast):
     return [(step.socket, step.decision.by, step.decision.target) for step in cast.session.steps]
 
 
-def test_cast_continues_at_the_original_target_after_a_detour_from_finished_work():
+def test_detour_from_a_satisfied_socket_continues_at_the_original_target():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "VERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("B",))
     cast.answers("fixed")
@@ -36,7 +36,7 @@ def test_cast_continues_at_the_original_target_after_a_detour_from_finished_work
     assert cast.session.steps[0].decision.result.satisfied is True
 
 
-def test_cast_returns_from_a_detour_to_unfinished_work():
+def test_detour_from_an_unsatisfied_socket_returns_to_that_socket():
     cast = Folded(config(SOCKETS)).answers(asks_for("Fix", "UNVERIFIED"))
     assert (cast.state.next, cast.state.detours) == ("Fix", ("A",))
     assert cast.session.steps[-1].decision.result.satisfied is None
@@ -49,7 +49,7 @@ def test_cast_returns_from_a_detour_to_unfinished_work():
     assert again.state.next == "B"
 
 
-def test_cast_returns_from_a_detour_even_if_the_detour_fails():
+def test_cast_returns_even_from_a_detour_that_fails():
     sockets = {**SOCKETS, "Fix": at("P", edge("Help", "failed")), "Help": at("P")}
     cast = Folded(config(sockets)).answers(asks_for("Fix", "VERIFIED")).do(decide.enter)
     cast.do(decide.fail, Failure("agent_error", "gone", "Fix"), 1)

@@ -241,7 +241,7 @@ def test_r15_configured_advance_is_not_replaced_by_a_derived_advance():
     assert (play.decision.advance.derived, play.decision.advance.moved, play.at) == (False, False, "Build")
 
 
-def test_r15_legacy_exit_advances_and_routes_on_its_own_condition():
+def test_r15_condition_of_a_legacy_exit_determines_advance_and_route():
     legacy = {"from": "Check", "when": "satisfied", "to": "Good"}
     assert derived(legacy=legacy, answer=YES).at == "Good"
     assert derived(legacy=legacy, answer=NO).at == "Build"

@@ -108,7 +108,7 @@ def test_empty_fields_are_omitted_but_false_and_zero_are_not():
     assert data == {"socket": "S", "visit": 0, "parsed": False, "text": "", "worked": 0}
 
 
-def test_about_property_of_an_event_contains_only_identifying_fields():
+def test_about_property_of_an_event_identifies_its_socket_and_item():
     event = from_json("socket_complete", {"socket": "S", "itemKey": "WI-1", "text": "t"}, 1)
     assert event.about == {"socket": "S", "itemKey": "WI-1"}
 

@@ -69,7 +69,7 @@ def test_only_the_evolve_module_creates_sessions(tmp_path, only_the_fold):
     assert len(only_the_fold) > 100
 
 
-def test_session_from_a_stored_transition_equals_the_computed_session():
+def test_session_rebuilt_from_stored_transitions_equals_the_computed_session():
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=False), "again", say(satisfied=True))
     assert again(cast) == cast.session
     assert cast.events[-1].transition is not None
@@ -103,7 +103,7 @@ def test_stored_transition_is_used_only_for_the_state_it_was_computed_from():
         (ev.Pinned(name="A", kind="nothing", to="x"), "the pin is invalid"),
     ],
 )
-def test_event_that_is_impossible_in_the_session_is_refused(event, why):
+def test_event_that_cannot_occur_in_the_current_session_is_refused(event, why):
     cast = Folded(CHAIN)
     with pytest.raises(ImpossibleEvent, match=why) as caught:
         evolve.evolve(cast.rules, cast.session, event)
@@ -127,7 +127,7 @@ def test_event_about_a_visit_that_is_not_waiting_is_refused(event, why):
         evolve.evolve(cast.rules, cast.session, event)
 
 
-def test_output_routed_differently_from_its_event_is_refused():
+def test_output_that_contradicts_the_type_of_its_event_is_refused():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")})).do(decide.enter)
     about = {"socket": "A"}
     with pytest.raises(ImpossibleEvent, match="must be recorded as same_socket_recovery_start"):
@@ -203,7 +203,7 @@ def test_tool_result_replaces_its_pending_call():
     assert [one.result for one in cast.session.steps[-1].calls] == ["done", None, None], "the visit keeps both turns"
 
 
-def test_raising_a_limit_keeps_the_turns_of_a_visit_but_a_retry_drops_them():
+def test_conversation_continues_after_a_raised_limit_but_restarts_after_a_retry():
     cast = Folded(config({"A": asks(edge("B", "satisfied")), "B": at("P")}, limits={"repairAttempts": 0}))
     cast.answers("bad").do(decide.raise_limit)
     assert (cast.session.steps[-1].turns_before_retry, cast.session.steps[-1].attempts) == (0, 2)
@@ -212,7 +212,7 @@ def test_raising_a_limit_keeps_the_turns_of_a_visit_but_a_retry_drops_them():
     assert cast.session.earlier_turns == (), "the conversation begins anew"
 
 
-def test_failure_replaced_by_a_manual_answer_belongs_to_the_visit():
+def test_cast_can_be_rebuilt_after_a_person_has_answered_for_a_failed_visit():
     cast = Folded(CHAIN).do(decide.enter).do(decide.fail, Failure("agent_error", "gone", "A", "try"), 7)
     assert (cast.state.status, cast.state.failure.hint) == ("failed", "try")
     cast.do(decide.answer_by_hand).answers("by hand")

@@ -83,6 +83,6 @@ def check_going_back(rules, session: Session, number: int, then: Session, entere
     assert FrozenDict(again.turns) == entered.turns
 
 
-def test_each_session_field_is_classified_for_going_back():
+def test_every_session_field_is_listed_as_kept_or_restored_by_going_back():
     assert set(Session._fields) == KEPT | OF_TURN | FOLLOWS_STEPS
     assert not KEPT & OF_TURN

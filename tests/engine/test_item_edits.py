@@ -380,7 +380,7 @@ def test_r46_current_item_remains_current_between_its_sockets(tmp_path):
     assert (built(cast), built(cast, "Socket-3")) == (["a", "b", "c"], ["b", "c"])
 
 
-def test_r46_abandoned_item_remains_skipped_and_can_be_reopened(tmp_path):
+def test_r46_abandoned_item_stays_in_the_list_as_skipped_and_can_be_reopened(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"abc")})}
     cast = h.start(tmp_path, h.loop_config(), {**agents, "Check": "person"})
     cast.run()
@@ -415,7 +415,7 @@ def test_r46_reopened_item_starts_over(at_c):
     assert built(at_c) == ["A", "B", "A", "B", "C"]
 
 
-def test_r45_r46_items_added_after_their_loop_has_ended_are_reported(tmp_path):
+def test_r45_r46_item_added_after_its_loop_has_ended_is_reported(tmp_path):
     agents = {**h.loop_agents(), "Plan": lambda: json.dumps({"workItems": h.items(*"ab")})}
     cast = h.start(tmp_path, h.loop_config(), agents)
     cast.run(until="Socket-4")

@@ -24,7 +24,7 @@ def item_of(play):
 # -- R12: aliases -------------------------------------------------------------------------
 
 
-def test_r12_loop_that_consumes_a_generator_sets_its_item_under_four_names():
+def test_r12_item_of_a_loop_that_consumes_a_generator_is_available_under_three_names():
     play = Play(retry_loop(), items("one"))
     one = {"title": "one", "context": "about one"}
     assert {k: v for k, v in play.data.items() if k != "workItems"} == {
@@ -34,7 +34,7 @@ def test_r12_loop_that_consumes_a_generator_sets_its_item_under_four_names():
     }
 
 
-def test_r12_foreach_sets_its_item_as_item_by_default():
+def test_r12_foreach_variable_is_named_item_by_default():
     play = walking({"items": "state.rows"})
     assert play.data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"}
 
@@ -53,7 +53,7 @@ def test_r12_alias_can_be_a_dotted_path(foreach, also):
     assert data == {"rows": ["a", "b", "c"], "item": "a", "currentWorkItem": "a"} | also
 
 
-def test_r12_list_in_state_work_items_also_sets_work_item():
+def test_r12_foreach_over_state_work_items_also_sets_work_item():
     sockets = {
         "Rows": at("U", edge("Walk")),
         "Walk": at("P", foreach={"items": "state.workItems", "as": "x"}),
@@ -62,7 +62,7 @@ def test_r12_list_in_state_work_items_also_sets_work_item():
     assert data["workItem"] == data["x"] == data["item"]
 
 
-def test_r12_aliases_are_removed_at_the_next_entry_and_the_end():
+def test_r12_aliases_are_removed_at_the_next_socket_and_at_the_end():
     document = config(
         {
             "Rows": at("U", edge("Walk")),
@@ -79,7 +79,7 @@ def test_r12_aliases_are_removed_at_the_next_entry_and_the_end():
     assert (over.at, over.data) == ("complete", {"rows": ["a", "b", "c"]})
 
 
-def test_r12_alias_of_another_socket_is_removed():
+def test_r12_alias_set_by_the_previous_socket_is_removed():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "rows", "as": "first"}),
@@ -131,7 +131,7 @@ def test_r1_foreach_takes_precedence_over_the_loop():
     assert play.visit.item.loop is None
 
 
-def test_r1_first_loop_with_an_iterator_determines_the_item():
+def test_r1_item_comes_from_the_first_loop_with_an_iterator():
     sockets = {"Rows": at("U", edge("In")), "In": at("P", edge("In"))}
     loops = {
         "Plain": {"sockets": ["In"]},
@@ -223,7 +223,7 @@ def test_r14_advance_uses_the_cursor_and_items_of_its_iterator():
         ("always", NO, True),
     ],
 )
-def test_r14_cursor_moves_when_the_advance_condition_holds(when, answer, moved):
+def test_r14_cursor_advances_when_the_advance_condition_is_met(when, answer, moved):
     walk = asks(edge("Walk", "satisfied"), edge("Walk"), foreach={"items": "rows"}, advance={"when": when})
     play = Play(config({"Rows": at("U", edge("Walk")), "Walk": walk}), ROWS, answer)
     assert item_of(play)[0] == ("b" if moved else "a")
@@ -256,7 +256,7 @@ def test_r14_advance_over_a_missing_list_exhausts_the_loop_immediately():
     assert (play.at, dict(play.state.cursors)) == ("complete", {"i": 1})
 
 
-def test_r14_advance_field_named_done_has_no_effect():
+def test_r14_done_field_of_an_advance_has_no_effect():
     walk = {"items": "rows", "done": "end"}
     assert walking(walk, "1").at == "Walk"
 
@@ -295,7 +295,7 @@ def test_r17_repeated_generator_resets_its_loops():
     assert play.at == "Build"
 
 
-def test_r17_follow_up_of_replaced_items_is_dropped():
+def test_r17_rework_reasons_are_dropped_when_the_items_are_replaced():
     play = Play(replanning(), items("a"), "x", say(satisfied=False, context="redo"), "x", YES, NO)
     assert play.at == "Plan"
     assert [entry.target for entry in play.state.rework_reasons] == ["Build", "Plan"]
@@ -331,7 +331,7 @@ def test_r17_repeated_generator_does_not_reset_other_loops():
     assert dict(play.state.cursors) == {"WalkIndex": 1, "workItemIndex": 0}
 
 
-def test_target_without_an_item_is_outside_all_items():
+def test_item_contains_itself_and_its_inner_items_but_no_other_items():
     one, inner = ("rows", 0, ()), ("parts", 2, (("rows", 0),))
     assert [lies_in(item, one) for item in (None, one, inner, ("rows", 1, ()))] == [False, True, True, False]
 

@@ -20,7 +20,7 @@ def rounds(play, times):
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_r18_edge_with_max_n_can_be_taken_n_times(most):
+def test_r18_edge_can_be_taken_as_often_as_its_max_traversals_allow(most):
     play = rounds(Play(retry_loop(most), items("one")), most)
     assert play.at == "Build"
     play.go("built", NO)
@@ -176,7 +176,7 @@ def test_r18_cycle_of_an_item_is_counted_even_if_the_cycle_leaves_the_loop():
 # -- raising a limit -------------------------------------------------------------------------------
 
 
-def test_r18_retry_after_an_edge_limit_goes_to_the_blocked_target():
+def test_r18_retry_after_an_edge_limit_takes_the_edge_that_was_blocked():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     assert play.at == "edge_traversals_exhausted"
     visits = dict(play.state.visits)
@@ -187,7 +187,7 @@ def test_r18_retry_after_an_edge_limit_goes_to_the_blocked_target():
     assert rounds(play, 1).at == "edge_traversals_exhausted"
 
 
-def test_r18_each_retry_grants_the_same_allowance():
+def test_r18_each_retry_raises_the_limit_by_the_same_amount():
     play = rounds(Play(retry_loop(2), items("one")), 3)
     for _ in range(3):
         play.raise_limit()
@@ -207,7 +207,7 @@ def test_r18_retry_after_an_edge_limit_works_outside_items():
     assert (play.at, play.sockets) == ("B", ["A", "B", "A", "B"])
 
 
-def test_r18_retry_allowance_belongs_to_its_item():
+def test_r18_retry_raises_a_limit_only_for_the_current_item():
     play = rounds(Play(retry_loop(1), items("one", "two")), 2)
     play.raise_limit()
     play.go("built", YES)
@@ -216,7 +216,7 @@ def test_r18_retry_allowance_belongs_to_its_item():
     assert rounds(play, 1).at == "edge_traversals_exhausted"
 
 
-def test_r18_retry_after_too_many_cycles_enters_the_refused_socket():
+def test_r18_retry_after_too_many_cycles_enters_the_socket_that_was_blocked():
     play = rounds(Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one")), 2)
     assert play.at == "no_advance_cycles_exhausted"
     play.raise_limit()
@@ -227,7 +227,7 @@ def test_r18_retry_after_too_many_cycles_enters_the_refused_socket():
 # -- R21 ----------------------------------------------------------------------------------
 
 
-def test_r21_refused_traversals_are_counted_too():
+def test_r21_traversals_beyond_the_limit_are_also_counted():
     play = rounds(Play(retry_loop(1), items("one")), 2)
     assert dict(play.state.traversals) == {"Plan->Build": 1, "Build->Eval": 2, "Eval->Build": 2}
     play.raise_limit()
@@ -263,7 +263,7 @@ def test_r18_advance_from_another_socket_clears_the_counts_of_its_item():
     assert play.state.rework_reasons == ()
 
 
-def test_exit_taken_outside_items_is_limited():
+def test_exit_of_a_socket_without_an_item_can_be_taken_a_limited_number_of_times():
     """Otherwise a socket without an item could leave through its exit and return forever."""
     agent = {"tools": "none", "prompt": "p"}
     document = {
@@ -299,7 +299,7 @@ def test_exit_taken_outside_items_is_limited():
     assert recovery.raise_limit(rules, state).state.next == "A"
 
 
-def test_r18_message_names_every_socket_in_the_cycle_even_across_lists():
+def test_r18_message_names_all_sockets_of_a_cycle_that_passes_through_two_lists():
     sockets = {
         "Rows": at("U", edge("A")),
         "A": at("P", edge("B"), foreach={"items": "state.rows"}),
@@ -329,7 +329,7 @@ def found(play):
     return {one.subject: (one.used, one.maximum) for one in limits_of(play.rules, play.state)}
 
 
-def test_limits_show_their_usage_and_their_retry_allowance():
+def test_displayed_limits_include_usage_and_what_a_retry_allows():
     play = rounds(Play(retry_loop(2, limits={"repairAttempts": 1}), items("one")), 1).go("built")
     assert edge_uses(play.rules, play.state) == {("Eval", 0): (1, 2)}
     assert found(play) == {

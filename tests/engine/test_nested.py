@@ -62,7 +62,7 @@ def test_r34_inner_list_can_be_read_through_any_alias_of_the_outer_item(inner):
 
 
 @pytest.mark.parametrize("first", ["Row", "Sub"])
-def test_outer_list_is_checked_before_the_lists_inside_its_items(first):
+def test_outer_list_comes_before_the_lists_inside_its_items(first):
     document = nested()
     sockets = document["loadouts"][document["activeLoadout"]]["sockets"]
     given = {first: sockets.pop(first), **sockets}
@@ -73,7 +73,7 @@ def test_outer_list_is_checked_before_the_lists_inside_its_items(first):
     assert [[iteration.iterator.cursor for iteration in iterations] for iterations in lists.values()] == [["o"], ["i"]]
 
 
-def test_r34_dotted_alias_is_kept_until_its_outer_item_ends():
+def test_r34_dotted_alias_of_an_outer_item_is_kept_until_that_item_ends():
     document = nested("state.cur.row.subs", "cur.row")
     play = Play(document, ROWS, "x", "{}")
     assert play.data["cur"]["row"]["n"] == "a"
@@ -108,7 +108,7 @@ def test_r34_outer_aliases_are_removed_at_a_socket_that_does_not_use_them():
     assert "row" not in play.data
 
 
-def test_r34_retries_are_counted_per_pair_of_outer_and_inner_item():
+def test_r34_retries_are_counted_separately_for_each_pair_of_outer_and_inner_item():
     document = nested()
     sub = document["loadouts"]["T"]["sockets"]["Sub"]
     sub |= {"edges": [edge("Sub", "not_satisfied", 1), edge("Sub")], "advance": {"when": "satisfied"}}
@@ -117,7 +117,7 @@ def test_r34_retries_are_counted_per_pair_of_outer_and_inner_item():
     assert play.go(NO).at == "edge_traversals_exhausted"
 
 
-def test_r34_follow_up_is_kept_per_pair_of_outer_and_inner_item():
+def test_r34_rework_reasons_are_separate_for_each_pair_of_outer_and_inner_item():
     document = nested()
     sub = document["loadouts"]["T"]["sockets"]["Sub"]
     sub |= {"edges": [edge("Sub", "not_satisfied", 2), edge("Sub")], "advance": {"when": "satisfied"}}
@@ -151,7 +151,7 @@ def test_r34_lists_nest_three_levels_deep():
     assert told == ["a 1", "a 2", "a 3", "b 4", "b 5"]
 
 
-def test_r34_inner_item_data_is_dropped_together_with_the_outer_item():
+def test_r34_data_of_inner_items_is_dropped_when_the_outer_item_ends():
     play, _ = play_all(nested())
     assert all(item[0] == "o" for item in play.state.items)
 
@@ -193,7 +193,7 @@ def nested_in_work_items():
     return config(sockets, materia=inner)
 
 
-def test_r46_moved_outer_item_keeps_inner_items_and_abandoned_outer_item_drops_them():
+def test_r46_moving_an_outer_item_keeps_its_inner_items_and_abandoning_it_drops_them():
     plan = say(state={"rows": []}, workItems=[{"title": "a", "context": "x"}, {"title": "b", "context": "y"}])
     play = Play(nested_in_work_items(), plan)
     given = [{"title": "a", "context": [1, 2]}, {"title": "b", "context": [3]}]
@@ -254,7 +254,7 @@ def test_r67_completed_inner_lists_have_no_warning():
     assert warned_entries(document, ROWS, "x", YES, YES, "n", "x", YES, "n", "x", YES, YES, "n", "end") == []
 
 
-def test_r67_inner_list_created_by_an_assignment_is_checked_for_each_outer_item():
+def test_r67_inner_list_that_an_assignment_creates_is_checked_for_each_outer_item():
     document = with_an_early_way_out(nested())
     row = document["loadouts"]["T"]["sockets"]["Row"]
     row |= {**asks(*row["edges"]), "materia": "Outer", "assign": {"row.subs": "$.subs"}}

@@ -177,7 +177,7 @@ def test_usage_reported_before_an_answer_is_kept():
     assert (cast.session.steps[0].after, kept.usage.cost) == (kept, 0.6)
 
 
-def test_alternative_answers_to_a_question_have_separate_states(tmp_path):
+def test_two_alternative_answers_lead_to_separate_states(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), answers)
     cast.run(steps=3)
     rules, session = cast.runner.rules, cast.runner.session

@@ -71,7 +71,7 @@ def test_prompt_parts_have_headings_and_a_fixed_order():
     assert play.prompt.text.startswith("Text between fences was written by others")
 
 
-def test_prompt_of_a_single_agent_contains_the_request_once_and_no_location():
+def test_prompt_of_a_single_socket_contains_only_the_request_and_the_task():
     play = Play(config({"S": at("Q")}, materia={"Q": agent("Answer.")}), request="A guide")
     assert there(play) == ["request", "task"]
     assert play.prompt.text == "## Request\n```\nA guide\n```\n\n## Your task\nAnswer."
@@ -105,12 +105,12 @@ def test_state_already_shown_in_the_prompt_is_omitted_with_a_reason(prompt):
 
 
 @pytest.mark.parametrize("prompt", ["{{state.plan.name}}", "{{ plan.name }}"])
-def test_path_already_shown_in_the_prompt_is_omitted(prompt):
+def test_state_field_already_shown_in_the_prompt_is_omitted(prompt):
     play = Play(chain(prompt), say(state={"plan": {"name": "N", "why": "W"}}))
     assert state_of(play) == {"plan": {"why": "W"}}
 
 
-def test_only_variables_that_fill_a_line_are_quoted():
+def test_only_values_of_variables_on_their_own_line_are_quoted():
     play = Play(chain("Before:\n{{lastOutput}}\nSo {{lastJson.a}} it is."), say(a="b"))
     assert part(play, "task") == f"Before:\n```\n{say(a='b')}\n```\nSo b it is."
     assert play.prompt.instruction == f"Before:\n{say(a='b')}\nSo b it is."
@@ -248,7 +248,7 @@ def test_overlong_handoff_is_truncated_in_the_middle():
     assert "characters omitted" in told
 
 
-def test_refusal_is_dropped_when_its_socket_becomes_satisfied():
+def test_prompt_omits_a_refusal_once_its_socket_is_satisfied():
     play = Play(retry(), items("a", "b"), "one", say(satisfied=False, context="BAD"))
     assert play.prompt.text.count("BAD") == 1
     play.go("two", say(satisfied=True, context="GOOD"))
@@ -257,7 +257,7 @@ def test_refusal_is_dropped_when_its_socket_becomes_satisfied():
     assert "BAD" in play.data["context"], "the state keeps it (R10)"
 
 
-def test_refusal_is_dropped_by_a_satisfied_verdict_without_other_fields():
+def test_prompt_omits_a_refusal_even_if_the_satisfied_verdict_has_no_context():
     play = Play(retry(), items("a", "b"), "one", say(satisfied=False, context="BAD"))
     play.go("two", say(satisfied=True))
     assert "BAD" not in play.prompt.text
@@ -410,7 +410,7 @@ def test_long_text_is_shown_with_its_beginning_and_end():
     assert f"{12_000 - OUTPUT_HEAD - OUTPUT_TAIL:,} characters omitted" in text
 
 
-def test_contexts_in_a_list_share_the_available_space_and_every_title_is_shown():
+def test_long_list_shows_every_title_and_shortens_the_contexts():
     rows = [{"title": f"title {n}", "context": "c" * 900} for n in range(40)]
     text = part(Play(chain(), say(workItems=rows)), "place")
     assert all(f"{n + 1}. title {n}\n" in text for n in range(40))

@@ -233,7 +233,7 @@ def test_each_command_succeeds_in_at_least_one_random_session(name, tmp_path):
 # -- what was kept in more than one place before ----------------------------------------------
 
 
-def test_script_gives_the_same_answers_after_going_back_as_after_a_resume(tmp_path):
+def test_scripted_answers_are_the_same_after_going_back_and_after_a_resume(tmp_path):
     script = {"Socket-1": ["one", "two"], "Socket-2": "x"}
     cast = h.start(tmp_path, h.chain_config(2))
     cast.agents.default = script

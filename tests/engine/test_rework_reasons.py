@@ -93,7 +93,7 @@ def test_r22_excerpt_including_its_mark_has_at_most_900_characters():
     assert (len(reason), reason[-1]) == (900, "…")
 
 
-def test_r22_reason_of_an_edge_to_the_end_is_captured():
+def test_r22_reason_is_captured_even_if_the_edge_leads_to_the_end():
     play = Play(config({"Check": asks(edge("end", "not_satisfied"))}), no("why"))
     assert [(entry.target, entry.reason) for entry in play.state.rework_reasons] == [("end", "why")]
 
@@ -280,7 +280,7 @@ def test_r22_stored_reasons_are_not_shortened():
 
 
 @pytest.mark.parametrize("origins, kept", [((1,), []), ((0, 1), [0]), ((None, 0, 1), [0])])
-def test_follow_up_of_an_item_is_moved_and_removed_together_with_the_item(origins, kept):
+def test_handoffs_about_an_item_are_moved_and_removed_together_with_the_item(origins, kept):
     cast = Folded(retry_loop()).answers(items("a", "b"), "built", say(satisfied=True, context="a is good"))
     (entry,) = [one for one in cast.state.handoffs.entries if one.item is not None]
     assert (entry.item[1], entry.text) == (0, "a is good")

@@ -71,7 +71,7 @@ def test_accepted_output_of_a_failed_step_is_not_overwritten():
     assert name_of_output(cast.session, SocketComplete) == "sockets/A/1.again-2.md"
 
 
-def test_shorter_step_sequence_does_not_contain_later_steps():
+def test_earlier_step_sequence_does_not_contain_later_steps():
     cast = Folded(CHAIN).answers("a")
     before = cast.session.steps
     cast.answers("b")
@@ -85,7 +85,7 @@ def test_shorter_step_sequence_does_not_contain_later_steps():
         before.latest = after.latest
 
 
-def test_files_after_a_step_match_its_saved_commit():
+def test_saved_files_of_a_step_are_found_by_its_number():
     session = Folded(CHAIN).session._replace(files="now")
     assert [files_after(session, number) for number in (0, 1)] == ["now", "now"], "nothing ran yet"
     first, second = Folded(CHAIN).answers("a", "b").session.steps
@@ -97,7 +97,7 @@ def test_files_after_a_step_match_its_saved_commit():
     ]
 
 
-def test_sequences_that_extend_the_same_steps_stay_separate():
+def test_two_continuations_of_the_same_steps_stay_separate():
     cast = Folded(CHAIN).answers("a")
     start = cast.session
     one = cast.answers("b").session.steps
@@ -118,7 +118,7 @@ def test_step_records_its_target():
     "assign, shown",
     [({"said": "$.text"}, "as prose"), ({"why": "$.context"}, None), ({"said": "$.gone"}, None), ({}, None)],
 )
-def test_r62_prose_is_shown_only_where_it_is_assigned(assign, shown):
+def test_r62_step_shows_the_assigned_text_instead_of_the_output(assign, shown):
     made = utility(assign={key: value for key, value in assign.items() if value != "$.gone"})
     cast = Folded(config({"A": at("V")}, materia={"V": made})).answers(say(text="as prose", context="why"))
     step = cast.session.steps[-1]
@@ -133,7 +133,7 @@ def test_r62_prose_is_shown_only_where_it_is_assigned(assign, shown):
         ("waiting", "continue the cast with `step`, or answer yourself with `reply`"),
     ],
 )
-def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
+def test_decision_and_answer_are_refused_if_the_cast_is_not_held(status, hint):
     cast = Folded(CHAIN)
     if status == "waiting":
         cast.do(decide.enter)
@@ -147,7 +147,7 @@ def test_cast_without_a_hold_accepts_no_decision_or_answer(status, hint):
         assert (caught.value.kind, caught.value.hint) == ("not_held", hint)
 
 
-def test_session_draft_has_every_field_of_a_session():
+def test_mutable_session_draft_has_every_field_of_a_session():
     state = CastState(*(f"value of {name}" for name in CastState._fields))
     draft = Draft(state)
     assert {name: getattr(draft, name) for name in CastState._fields} == state._asdict()

@@ -48,7 +48,7 @@ def test_equal_output_is_a_repetition_only_for_the_same_item():
     )
 
 
-def test_check_of_the_latest_step_agrees_with_the_list_of_repetitions():
+def test_both_checks_for_repeated_outputs_agree_about_the_latest_step():
     cast = Folded(retry_loop())
     said = (items("a", "b"), "built", say(satisfied=False, context="too long"), "built", say(satisfied=True))
     told = []
@@ -65,7 +65,7 @@ def test_step_without_an_item_is_compared_with_other_steps_without_an_item():
     assert [step.number for step in repeated_steps(cast.rules, cast.session)] == [2]
 
 
-def test_answer_shorter_than_a_tenth_of_the_refused_answer_counts_as_empty():
+def test_repaired_field_shorter_than_a_tenth_of_the_refused_field_is_reported():
     sockets = {"A": asks(edge("B", "satisfied"), materia="Q", assign={"plan": "$.plan"}), "B": at("P")}
     document = config(sockets, materia={"Q": agent()})
     for length, fields in ((SHORTENED_FACTOR, []), (SHORTENED_FACTOR * 2, ["plan"])):
@@ -104,7 +104,7 @@ def test_end_event_has_the_first_warnings_and_their_count(monkeypatch, most):
     assert end.warnings_in_all == (len(made) if len(made) > most else None)
 
 
-def test_decision_of_a_step_names_its_item():
+def test_routing_decision_of_a_step_names_the_item_of_the_step():
     cast = Folded(retry_loop()).answers(items("a"), "built")
     first, second = (step.decision for step in cast.session.steps)
     assert (first.item, first.item_key) == (None, None)

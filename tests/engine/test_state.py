@@ -39,11 +39,11 @@ def test_r10_state_from_a_utility_is_merged_shallowly():
 
 
 @pytest.mark.parametrize("state", [None, [], ["a"], "text", 3, True])
-def test_r10_non_object_state_is_not_a_patch(state):
+def test_r10_state_field_that_is_not_an_object_is_ignored(state):
     assert after([say(state=state)], at("U")).data == {}
 
 
-def test_r10_patch_omits_only_work_items_and_satisfied():
+def test_r10_utility_state_is_merged_except_work_items_and_satisfied():
     patch = {"workItems": [1], "satisfied": True, "context": "kept", "other": 1}
     assert after([say(state=patch)], at("U")).data == {"context": "kept", "other": 1}
 
@@ -63,20 +63,20 @@ def test_r10_generator_replaces_the_work_items():
         (items("a"), "a"),
     ],
 )
-def test_r10_work_items_from_a_non_generator_are_adopted_only_if_there_is_no_list(first, expected):
+def test_r10_work_items_from_other_sockets_are_used_only_if_there_is_no_list_yet(first, expected):
     for other in (at("U"), asks()):
         data = after([first, items("b")], at("U"), other).data
         assert [item["title"] for item in data["workItems"]] == [expected]
 
 
-def test_r10_null_counts_as_missing_and_non_lists_are_not_adopted():
+def test_r10_null_work_items_count_as_missing_and_other_types_are_ignored():
     null = utility(assign={"workItems": "$.x"})
     play = after([say(x=None), items("b")], at("X"), at("U"), materia={"X": null})
     assert play.data["workItems"][0]["title"] == "b"
     assert after([say(workItems={"free": 1})], at("U")).data == {}
 
 
-def test_r10_context_is_appended_under_the_socket_and_the_label_or_id():
+def test_r10_appended_context_starts_with_the_socket_and_its_label_or_materia():
     labelled = agent(label="Check it")
     play = after(
         [say(context="one"), say(context="  two\n"), say(context="three")],
@@ -185,7 +185,7 @@ def test_r11_missing_source_leaves_the_target_unchanged_and_is_reported(source):
     assert [(one.target, one.source, one.found) for one in play.decision.assigned] == [("v", source, False)]
 
 
-def test_r11_cursor_is_a_state_path_like_any_other():
+def test_r11_cursor_source_reads_the_cursor_object_in_the_state():
     assert assigned({}, ("v", "cursor.x"), before={"cursor": {"x": 4}})["v"] == 4
 
 
@@ -217,7 +217,7 @@ def test_r11_assignments_run_in_order_and_see_earlier_assignments():
     assert data == {"b": 1, "a": 1, "c": {"d": 1}, "e": {"d": 1}}
 
 
-def test_r11_state_assigned_to_itself_is_copied():
+def test_r11_assigning_the_state_to_a_path_inside_it_stores_a_copy():
     data = assigned({"s": 1}, ("old", "state"), ("x", "$.s"), ("old.again", "state"), before={"x": 0})
     assert data == {"x": 1, "old": {"x": 0, "again": {"x": 1, "old": {"x": 0}}}}
 
@@ -231,7 +231,7 @@ def test_r11_target_without_segments_fails_the_cast(target):
     assert [one.target for one in play.decision.assigned] == ["first"]
 
 
-def test_r4_assignments_are_read_from_the_materia_of_a_utility_and_the_socket_of_an_agent():
+def test_r4_utilities_assign_in_their_materia_and_agents_in_their_socket():
     materia = {"X": utility(assign={"u": "$.s"}), "Y": agent(assign={"no": "$"})}
     answers = [say(s=1), say(context="c")]
     data = after(

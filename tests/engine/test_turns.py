@@ -113,7 +113,7 @@ def test_r19_failed_answer_can_be_retried_if_no_repairs_are_allowed():
     assert play.go("bad").at == "repair_exhausted"
 
 
-def test_r19_retry_from_the_start_has_the_first_prompt_and_all_repairs():
+def test_r19_retry_from_the_start_sends_the_first_prompt_and_allows_all_repairs():
     play = Play(config(CHAIN), "bad", "bad")
     step = play.retry()
     assert (play.at, play.visit.mode, play.visit.repairs, play.visit.visit) == ("Ask", "work", 0, 1)
@@ -169,7 +169,7 @@ def test_r20_state_changes_of_the_step_that_exceeds_the_budget_are_applied():
     assert dict(play.state.traversals) == {"Rows->Walk": 1}
 
 
-def test_r20_retry_needs_a_higher_budget_and_then_routes():
+def test_r20_retry_continues_to_the_next_socket_once_the_budget_is_raised():
     play, _ = budgeted((YES, 100), sockets={"Ask": asks(edge("Good", "satisfied"), edge("end")), "Good": at("P")})
     with pytest.raises(MateriaError, match="100 tokens"):
         play.raise_limit()
@@ -190,7 +190,7 @@ def test_r20_raised_budget_lets_the_cast_continue():
     assert (play.at, play.visit.mode) == ("Next", "repair")
 
 
-def test_r20_retry_after_a_budget_stop_keeps_the_exhausted_list_and_follow_up():
+def test_r20_retry_after_a_budget_stop_keeps_rework_reasons_and_the_exhausted_list():
     play = Play(retry_loop(budget={"maxTokens": 10}), items("one"), "built")
     play.answer(say(satisfied=False, context="redo"), 10)
     play.state = recovery.set_budget(play.state, max_tokens=None)

@@ -131,7 +131,7 @@ def test_contract_section_2_too_deeply_nested_contract_object_is_refused():
         ({"consolidation_report": "none"}, []),
     ],
 )
-def test_contract_sections_3_to_5_each_fault_has_its_issue_code(changes, expected):
+def test_contract_sections_3_to_5_each_kind_of_fault_has_its_own_issue_code(changes, expected):
     assert errors(contract(**changes)) == expected
 
 
@@ -202,7 +202,7 @@ def told(**assignment):
         (told(surfaces=["a"]), False),
     ],
 )
-def test_contract_section_6_consolidation_report_is_required_by_the_assignment(given, demanded):
+def test_contract_section_6_assignment_can_require_a_consolidation_report(given, demanded):
     assert contract_fields.consolidation_required(given) is demanded
     assert ("CONSOLIDATION_REPORT" in errors(CONTRACT, assignment=given)) is demanded
     assert errors(contract(consolidation_report=FULL), assignment=given) == []
@@ -380,7 +380,7 @@ def test_contract_section_11_illegal_status_is_reported_with_all_other_issues():
 
 
 @pytest.mark.parametrize("memory", [*HOSTILE, {"plan_status": "odd"}, {"plan_status": "COMPLETE", "in_progress": "x"}])
-def test_contract_section_11_memory_in_another_format_is_ignored(memory):
+def test_contract_section_11_stored_status_in_an_unknown_format_is_ignored(memory):
     assert contract_fields.restore_status(memory) in (
         contract_fields.StatusRecord(),
         contract_fields.StatusRecord("COMPLETE"),
@@ -421,7 +421,7 @@ def test_contract_section_14_status_determines_verdict_and_action(changes, expec
         (7, "direction"),
     ],
 )
-def test_contract_section_14_request_waits_for_approval_or_a_direction(approval_id, needs):
+def test_contract_section_14_request_waits_for_approval_or_an_instruction(approval_id, needs):
     request = {"exact_content": "git push", "rollback": "r", "verification": "v", "approval_id": approval_id}
     reading = read(contract(agent_status__plan_status="APPROVAL_REQUEST", approval_request=request))
     assert (reading.action, reading.needs) == ("pause", needs)
@@ -469,7 +469,7 @@ def test_contract_section_14_context_has_the_fields_for_the_next_agent():
     ]
 
 
-def test_contract_section_14_gaps_become_work_items_only_in_a_generator():
+def test_contract_section_14_open_gaps_become_work_items_only_in_a_generator():
     value = contract(evidence_report__open_gaps=["first\nhow", "second", {"third": 1}, " ", None])
     assert read(value).work_items is None
     assert read(value, requirements_for(GENERATOR, generator=True)).work_items == [
@@ -521,7 +521,7 @@ def test_contract_section_9_malformed_suggestion_is_skipped_with_a_warning():
     assert read(contract(memorialize_suggestions=[]), agent_id=OWN_ID).notes == ()
 
 
-def test_wrong_agent_id_does_not_refuse_the_contract():
+def test_contract_with_a_wrong_agent_id_is_accepted_with_a_note():
     noted = read(CONTRACT, agent_id="a1b2c3d4e5")
     assert noted.notes == (f"agent_status.agent_id is {OWN_ID}, but the id of the agent is a1b2c3d4e5",)
     assert noted._replace(notes=()) == read(CONTRACT, agent_id=OWN_ID)

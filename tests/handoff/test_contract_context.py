@@ -54,7 +54,7 @@ def test_contract_section_7_request_expires_after_a_day():
     assert sealed().approve(24 * HOUR - 1)
 
 
-def test_contract_section_7_approved_request_must_equal_the_sealed_request():
+def test_contract_section_7_request_may_not_change_after_it_was_shown_for_approval():
     one = sealed(rollback="git revert", risk_level=" high ", verification="look")
     assert one.sealed["rollback_hint"] == "git revert"
     assert one.sealed["risk_level"] == "HIGH"

@@ -124,7 +124,7 @@ def test_envelope_section_2_file_must_contain_only_the_envelope():
         ({"meta": {"step_id": 1}}, ["TYPE:meta.step_id"]),
     ],
 )  # fmt: skip
-def test_envelope_section_3_each_fault_has_its_issue_code(changes, expected):
+def test_envelope_section_3_each_kind_of_fault_has_its_own_issue_code(changes, expected):
     assert errors(envelope(**{"meta": {}, **changes} if "meta" in changes else changes)) == expected
 
 
@@ -175,7 +175,7 @@ def test_envelope_section_3_words_are_normalized_and_unknown_fields_are_kept():
     assert reading.value == {**ENVELOPE, "odd": [1]}
 
 
-def test_envelope_section_3_meta_is_filled_in_and_must_belong_to_the_step():
+def test_envelope_section_3_missing_meta_is_filled_in_and_wrong_meta_is_refused():
     assert read(ENVELOPE, meta=KERNEL).value["meta"] == KERNEL
     assert read(envelope(meta={"flow_key": " "}), meta=KERNEL).value["meta"] == KERNEL
     assert "meta" not in read(ENVELOPE).value
@@ -229,7 +229,7 @@ def test_envelope_section_3_hostile_value_in_any_field_never_raises(path):
 # -- sections 4 and 8: projecting ---------------------------------------------------------
 
 
-def test_envelope_section_4_loop_cap_is_the_edge_limit():
+def test_envelope_section_4_loop_request_escalates_when_the_edge_limit_is_reached():
     loop = envelope(status="UNVERIFIED", routing__recommendation="LOOP")
     assert read(loop, rounds=2, max_rounds=3).satisfied is False
     capped = read(loop, rounds=1, max_rounds=1)
@@ -244,7 +244,7 @@ def _loop():
     return {"status": "UNVERIFIED", "routing__recommendation": "LOOP"}
 
 
-def test_envelope_section_8_detour_needs_a_socket_of_the_loadout():
+def test_envelope_section_8_detour_must_name_a_socket_of_the_loadout():
     value = envelope(routing__recommendation="DETOUR", routing__next_step_suggestion=" Socket-9 ")
     detour = read(value, sockets=frozenset({"Socket-9"}))
     assert (detour.satisfied, detour.action, detour.target) == (True, "detour", "Socket-9")
@@ -319,7 +319,7 @@ def test_text_sockets_accept_any_output():
 # -- section 5: asking, asking again, giving up -------------------------------------------
 
 
-def test_envelope_section_5_form_has_the_fields_of_every_envelope():
+def test_envelope_section_5_prompt_names_all_statuses_and_fields_of_an_envelope():
     answer = ENV.ask(NO_REQUIREMENTS)
     for word in (
         "VERIFIED", "UNVERIFIED", "BLOCKED", "what_i_did", "what_i_found", "key_decisions", "artifacts_produced",
@@ -359,7 +359,7 @@ def test_envelope_section_5_fallback_envelope_is_used_after_the_third_refusal():
 # -- section 6: file names ----------------------------------------------------------------
 
 
-def test_envelope_section_6_files_are_named_after_step_id_agent_key():
+def test_envelope_section_6_file_name_consists_of_step_id_and_agent_key():
     names = runtime_rules.envelope_files("RUN/", "build", "s_1", "code-critic")
     assert names == (
         "RUN/build/handoffs/s_1-code-critic.json",

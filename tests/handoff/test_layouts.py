@@ -71,7 +71,7 @@ def test_envelope_is_shown_with_its_worst_concern_first_and_existing_files():
 
 
 @pytest.mark.parametrize("can_help, words", [(True, ["yes"]), (False, ["no"]), (None, [])])
-def test_benefit_of_another_round_is_shown_if_it_is_known(can_help, words):
+def test_layout_shows_whether_another_round_would_help_if_this_is_known(can_help, words):
     routing = {"recommendation": "LOOP", "reason": "r"}
     value = envelope(routing=routing if can_help is None else {**routing, "can_further_iteration_help": can_help})
     _, rows, _ = shown("envelope", value)["envelope"]
@@ -126,7 +126,7 @@ def test_empty_evidence_lists_are_reported_by_name():
     assert shown("agent-contract", contract(evidence_report__key_outputs=[]))["evidence"][:2] == ((), ())
 
 
-def test_headline_shows_loop_rollback_and_usage():
+def test_headline_of_a_contract_shows_its_loop_its_rollback_and_its_usage():
     value = contract(
         loop_state={
             "iteration": 2,

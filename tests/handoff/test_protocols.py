@@ -84,7 +84,7 @@ def test_parsing_a_text_twice_gives_equal_results(name):
 
 
 @pytest.mark.parametrize("name, value", [("envelope", ENVELOPE), ("agent-contract", CONTRACT)])
-def test_deepest_accepted_value_can_be_traversed_on_a_deep_stack(name, value):
+def test_most_deeply_nested_value_can_be_processed_on_a_deep_stack(name, value):
     leaf = "1e400]" + "]" * (MAX_DEPTH - 3)
     text = json.dumps(value)[:-1] + ', "update_contracts": [' + "[" * (MAX_DEPTH - 3) + leaf + "}"
 
@@ -379,7 +379,7 @@ def test_held_cast_can_be_reopened_and_its_agent_is_called_again(tmp_path, name)
 
 
 @pytest.mark.parametrize("name", ["sparse", *OTHER_PROTOCOLS])
-def test_only_fields_of_the_sparse_form_are_listed_as_required(name, tmp_path):
+def test_required_fields_are_listed_only_for_the_sparse_protocol(name, tmp_path):
     """Envelopes and contracts have no top-level ``satisfied``, so no prompt may request one."""
     told = []
     sockets = {"Socket-1": h.at("A", ("satisfied", "end"), parse="json", handoff=name)}

@@ -47,7 +47,7 @@ def test_sample_outputs_that_hold_a_cast_need_a_person(name, actions):
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
 @pytest.mark.parametrize("given", [{}, BRIEFING], ids=["alone", "with others"])
 @pytest.mark.parametrize("outcome, satisfied", [("done", True), ("open", True), ("again", False)])
-def test_simple_answer_by_a_person_is_accepted_by_its_protocol(name, given, outcome, satisfied):
+def test_simple_answer_by_a_person_is_accepted_by_every_protocol(name, given, outcome, satisfied):
     if name == "envelope" and outcome == "open":
         satisfied = None  # an envelope may say neither
     facts = {"agent_id": "ab7e4d2", "assignment": given}
@@ -93,7 +93,7 @@ def test_permitted_updates_are_merged_and_other_updates_cause_warnings():
     assert len(nobody_said.warnings) == 2
 
 
-def test_important_instructions_are_listed_after_the_contract_form():
+def test_contract_form_is_followed_by_the_instructions_that_apply_to_the_turn():
     def behind(wanted, **facts):
         return [line.split()[0] for line in contract_form(wanted, TurnFacts(**facts)).splitlines()[4:]]
 

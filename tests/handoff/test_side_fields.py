@@ -106,7 +106,7 @@ def test_scope_is_removed_from_the_output_and_its_missing_parts_are_empty():
         ({"kind": "replace", "scope": {"id": "a", "cwd": "b", "more": 1}}, ["$.scopeTransition.scope.more"]),
     ],
 )  # fmt: skip
-def test_invalid_transition_is_refused_and_its_path_is_named(given, paths):
+def test_invalid_scope_transition_is_refused_and_each_invalid_path_is_named(given, paths):
     assert refused({"scopeTransition": given}) == paths
 
 
@@ -121,7 +121,7 @@ def test_invalid_transition_is_refused_and_its_path_is_named(given, paths):
         ({str(n): {"producer": "p", "value": "x" * 60_000} for n in range(5)}, [""]),
     ],
 )
-def test_exports_have_a_maximum_size(exports, paths):
+def test_exports_above_the_maximum_size_are_refused(exports, paths):
     assert refused(to("b", exports=exports)) == [f"$.scopeTransition.scope.exports{path}" for path in paths]
 
 
@@ -129,7 +129,7 @@ def test_only_utilities_change_the_scope():
     assert refused(to("b"), kind="agent") == ["$.scopeTransition"]
 
 
-def test_exports_of_the_maximum_size_are_kept():
+def test_exports_of_exactly_the_maximum_size_are_accepted():
     around = len('{"producer":"p","value":""}')
     longest = {"producer": "p", "value": "x" * (MAX_EXPORT_BYTES - around)}
     assert refused(to("b", exports={str(n): longest for n in range(4)})) == []

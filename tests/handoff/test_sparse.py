@@ -55,7 +55,7 @@ def test_r7_agent_must_report_satisfied_if_an_edge_is_guarded(edges, needed):
     "edges, needed",
     [([], False), ([ALWAYS], False), ([YES], True), ([YES, NO], True), ([YES, ALWAYS], False)],
 )
-def test_r7_utility_must_report_satisfied_only_without_an_always_edge(edges, needed):
+def test_r7_utility_must_report_satisfied_only_if_it_has_no_always_edge(edges, needed):
     assert as_utility({}, *edges) == (["$.satisfied"] if needed else [])
 
 
@@ -128,7 +128,7 @@ def test_r8_context_of_an_agent_must_be_a_string(given):
         ('$["my plan"][0]', "my plan"),
     ],
 )
-def test_r8_assignment_allows_its_first_field(source, field):
+def test_r8_assignment_allows_the_first_field_of_its_source(source, field):
     socket = {"parse": "json", "assign": {"x": source}}
     value = {field: [{"name": "n"}] if "[" in source or source.endswith("0") else {"name": "n"}}
     if source == "$['plan'].name":
@@ -139,7 +139,7 @@ def test_r8_assignment_allows_its_first_field(source, field):
 
 
 @pytest.mark.parametrize("source", ["$", "$..name", "state.plan", "lastJson.plan", "item"])
-def test_r8_assignment_from_an_unrelated_source_allows_no_extra_field(source):
+def test_r8_source_that_names_no_output_field_allows_no_extra_field(source):
     assert "$.plan" in paths({"plan": {"name": 1}}, {"parse": "json", "assign": {"x": source}})
 
 
@@ -251,7 +251,7 @@ def test_r3_text_output_has_no_verdict():
     )
 
 
-def test_r4_utility_output_is_parsed_by_its_parse_setting_and_generator_output_as_json():
+def test_r4_generator_output_is_always_json_and_other_utilities_follow_their_parse_setting():
     sockets = {
         "A": at("T", edge("B"), parse="json"),
         "B": at("UG2", edge("C")),

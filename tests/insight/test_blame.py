@@ -35,7 +35,7 @@ def test_blame_attributes_an_edit_to_the_person(cast):
     assert "a person" in repr(cast.blame("workItems.0.title"))
 
 
-def test_blame_lists_an_edit_during_a_wait_before_the_answer(bench):
+def test_blame_reports_an_edit_that_was_made_while_a_person_was_asked(bench):
     bench.agent("Build", "person")
     cast = bench.cast("x")
     cast.run()
@@ -66,7 +66,7 @@ def test_blame_marks_corrected_answers(cast):
     assert (changes[0].step, changes[0].corrected, changes[0].after) == (1, True, "corrected")
 
 
-def test_blame_attributes_the_current_item_to_its_iterator(cast):
+def test_blame_names_the_iterator_as_the_source_of_the_current_item(cast):
     cast.run(steps=2)
     assert told(cast, "item.title")[0] == (2, "R12", None)
 

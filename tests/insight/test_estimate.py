@@ -33,7 +33,7 @@ def once():
     return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", 1))}))
 
 
-def test_deterministic_cast_is_estimated_exactly(bench):
+def test_estimate_is_exact_if_only_one_cast_is_possible(bench):
     """If every check is satisfied immediately, only one cast is possible and the estimate has no range."""
     prompts = Prompts(bench.graph(), "a guide to moss", 3)
     estimated = estimate_cast(bench.graph(), "a guide to moss", 3, 1.0, casts=5)
@@ -53,7 +53,7 @@ def test_estimated_turns_range_from_shortest_to_longest_cast():
     assert estimate_cast(once(), satisfied=0.25, casts=400) == estimated
 
 
-def test_estimate_uses_given_answer_tokens_and_turn_prices():
+def test_estimate_uses_the_specified_answer_tokens_and_turn_prices():
     """The cost of two turns with known tokens follows from the prices."""
     estimated = estimate_cast(
         once(),
@@ -69,7 +69,7 @@ def test_estimate_uses_given_answer_tokens_and_turn_prices():
     assert estimate_cast(once(), answer={"Do": 100}, casts=3).shortest == ("Check",)
 
 
-def test_later_turns_include_earlier_turns_in_their_tokens():
+def test_token_estimate_of_a_turn_includes_the_earlier_turns_of_its_conversation():
     """A draft and its final turn are one conversation: the second includes the first prompt and answer."""
     sockets = {"Do": asks(materia="P")}
     plain = config(sockets)
@@ -176,11 +176,11 @@ def test_estimate_is_within_ten_percent_of_real_casts(tmp_path, loadout):
     assert estimate.total.input.mean == pytest.approx(fmean(agent.tokens_in for agent in agents), rel=0.1)
 
 
-def test_token_estimate_is_a_lower_bound_without_an_answer_length(bench):
+def test_token_estimate_without_an_answer_length_is_marked_as_a_lower_bound(bench):
     assert "at least" in bench.estimate("Plan-Build-Eval", "x").line.split("tokens in")[0]
 
 
-def test_items_of_any_list_use_the_specified_answer_length(bench):
+def test_specified_answer_length_is_divided_among_the_items_of_any_list(bench):
     """The planner's answer contains exactly four items, and a worker's prompt contains one of them."""
     sockets = {
         "List": asks(edge("Work"), assign={"rows": "$.rows"}),
@@ -192,7 +192,7 @@ def test_items_of_any_list_use_the_specified_answer_length(bench):
     assert grown == pytest.approx(800, rel=0.1)
 
 
-def test_cost_estimate_is_a_lower_bound_without_an_answer_length(bench):
+def test_cost_estimate_without_an_answer_length_is_marked_as_a_lower_bound(bench):
     assert "; at least $" in bench.estimate("Plan-Build-Eval", model=PRICED).line
     assert "least" not in bench.estimate("Plan-Build-Eval", model=PRICED, answer=100).line
 

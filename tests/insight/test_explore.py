@@ -170,7 +170,7 @@ def test_exit_that_is_never_taken_is_named_by_id():
     assert explored(retry_loop(exits=exits)).never == ["exit:Build:not_satisfied"]
 
 
-def test_exit_of_a_skipped_loop_is_taken():
+def test_explore_follows_the_exit_of_a_loop_with_an_empty_list():
     """A cast leaves a loop with an empty list through the first ``always`` exit (R16)."""
     document = retry_loop(exits=[exit_route("Eval", "always", "Tell")])
     e = explored(document, items=(0,))
@@ -221,7 +221,7 @@ def test_utility_visit_does_not_count_as_a_turn_but_a_draft_does():
     assert explored(document).most_turns() == 2
 
 
-def test_cycle_through_the_plan_is_limited_by_its_edge():
+def test_cycle_through_the_planner_is_limited_by_max_edge_traversals():
     """A new plan creates new items (R17), and its edge lies outside items, so ``maxEdgeTraversals`` applies (R18)."""
     sockets = {"Plan": asks(edge("In"), materia="G"), "In": asks(edge("In"))}
     loops = {"L": loop("In", exits=[exit_route("In", "always", "Plan")])}
@@ -243,7 +243,7 @@ def test_unlimited_cycle_with_an_agent_has_no_maximum_number_of_turns(turns, mos
     assert in_space(StateSpace([StateNode("A"), StateNode(None, "complete")], [[back, on], []])).most_turns() == most
 
 
-def test_endless_cycle_is_reported_as_a_stall():
+def test_cycle_that_cannot_be_left_is_reported_as_a_stall():
     on, back = [Move(to, ScriptedResult("x", Result.NOTHING, None), 1, ()) for to in (1, 0)]
     end = Move(2, ScriptedResult("x", Result.NOTHING, None), 1, ())
     nodes = [StateNode("A"), StateNode("B"), StateNode(None, "complete")]
@@ -431,7 +431,7 @@ def test_nested_lists_and_lists_of_utilities_are_explored(tmp_path):
 
 
 @pytest.mark.parametrize("name", OTHER_PROTOCOLS)
-def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
+def test_explore_covers_answers_that_hold_the_cast(tmp_path, name):
     """A pause or an escalation holds the cast, and explore does not assume what the person decides."""
     document = spoken(retry_loop(most=2), name)
     e = explored(document, items=(1,))
@@ -445,7 +445,7 @@ def test_answers_that_hold_the_cast_are_explored(tmp_path, name):
     bench.close()
 
 
-def test_review_without_remaining_rounds_asks_a_person():
+def test_envelope_review_at_its_edge_limit_asks_a_person_instead_of_failing():
     """A review that has no rounds left escalates (envelope rules), so it never exceeds the limit of its edge."""
     assert explored(retry_loop(most=2), items=(1,)).can("edge_traversals_exhausted") is True
     e = explored(spoken(retry_loop(most=2), "envelope"), items=(1,))

@@ -27,7 +27,7 @@ def test_example_run_uses_only_one_lane(explored, tmp_path):
     assert any("additional lane" in note for note in explored.notes)
 
 
-def test_odds_of_lanes_sum_the_time_of_all_lanes(explored):
+def test_expected_time_is_the_sum_of_the_times_of_all_lanes(explored):
     odds = explored.odds(1.0, 4, seconds={"Plan": 10, "Setup": 1, "Build": 60, "Check": 0, "Tell": 5})
     assert odds.seconds == pytest.approx(256)
     assert explored.odds(1.0, 4).seconds is None

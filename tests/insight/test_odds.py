@@ -69,7 +69,7 @@ def test_failure_probability_without_a_failed_edge_is_refused():
 
 
 @pytest.mark.parametrize("chance", [0, 1])
-def test_verdict_with_probability_one_determines_the_end_of_a_cast(chance):
+def test_probability_of_a_single_verdict_is_the_probability_of_its_end(chance):
     assert once(chance).ends == {"complete": chance, "edge_traversals_exhausted": 1 - chance}
 
 
@@ -91,7 +91,7 @@ def test_non_numeric_failure_or_usage_is_refused(assumed):
         Exploration(graph_of(retry_loop())).odds(0.5, 3, **{assumed: {"Eval": "x"}})
 
 
-def test_satisfied_shares_are_computed_from_the_steps_of_a_cast(cast):
+def test_share_of_satisfied_steps_is_computed_for_each_socket(cast):
     """The first of four evaluations is not satisfied."""
     cast.run()
     assert satisfied_shares(cast.steps) == {"Socket-3": 3 / 4, "Socket-4": 1}
@@ -111,7 +111,7 @@ def last_page():
     return graph_of(document)
 
 
-def test_note_names_an_agent_that_is_not_asked_for_a_verdict():
+def test_odds_note_names_an_agent_that_is_not_asked_for_a_verdict():
     e = Exploration(last_page(), 2)
     o = e.odds(0.6, 2)
     assert (o.visits["Bind"], o.turns, dict(o.nothing), o.satisfied) == (0, 3, {"Write": 1}, {})
@@ -189,12 +189,12 @@ def test_simulated_percentiles_agree_with_exact_percentiles():
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 90])
-def test_invalid_share_of_casts_is_refused(share):
+def test_percentile_with_an_invalid_share_is_refused(share):
     with pytest.raises(MateriaError, match="is not a share of casts"):
         once().at(share)
 
 
-def test_unknown_or_unset_quantity_is_refused():
+def test_distribution_of_an_unknown_or_unset_quantity_is_refused():
     with pytest.raises(MateriaError, match="no quantity 'dollars'"):
         once().distribution("dollars")
     with pytest.raises(MateriaError, match="The amounts of cost are not set"):
@@ -323,7 +323,7 @@ def test_exact_odds_and_simulations_agree(document, satisfied, items, seed):
     agree(o, simulated, turn_deviation(graph, items, satisfied, failed=0.3))
 
 
-def test_long_pipeline_of_critics_is_reduced_to_few_states():
+def test_exploring_ten_critics_in_a_row_needs_few_states():
     """Each critic is satisfied immediately or after one or two retries; a third refusal fails the cast."""
     graph = build_graph(critics_in_a_row(10))
     assert len(explore_states(graph, (1,)).nodes) < 100
@@ -331,7 +331,7 @@ def test_long_pipeline_of_critics_is_reduced_to_few_states():
     assert computed_odds.ends["complete"] == pytest.approx((1 - 0.2**3) ** 10)
 
 
-def test_each_item_of_a_loop_of_critics_is_reduced_to_few_states():
+def test_exploring_a_loop_of_critics_needs_few_states_per_item():
     graph = build_graph(critics_in_a_loop(6))
     assert len(explore_states(graph, (3,)).nodes) < 150
     computed_odds = Exploration(graph, 3).odds(0.8, 3)
@@ -359,7 +359,7 @@ class EveryCount:
 
 @settings(max_examples=3 * LAPS)
 @given(loadouts(), protocols, st.floats(0.05, 0.95), st.integers(0, 3))
-def test_ignoring_irrelevant_counts_does_not_change_results(document, protocol, satisfied, items):
+def test_omitting_irrelevant_counts_from_states_does_not_change_results(document, protocol, satisfied, items):
     graph = rules_of(spoken(document, protocol)).graph
     fewer = Exploration(graph, (items,), 1_000)
     with pytest.MonkeyPatch.context() as patch:

@@ -355,7 +355,7 @@ def test_predict_verb_accepts_a_socket_or_variable_and_otherwise_shows_buttons(s
     panel.close()
 
 
-def test_guess_is_recorded_under_its_question_unless_it_is_an_example(shell, bench):
+def test_guess_is_recorded_for_its_question_unless_it_is_marked_as_an_example(shell, bench):
     bench.cast("x")
     shell.run_line_magic("materia", "predict --example end")
     predict(bench.current, "end")

@@ -130,7 +130,7 @@ def test_estimated_percentile_of_turns_is_close_to_the_exact_percentile(name, be
 
 
 @each_loadout
-def test_worth_of_critics_agrees_with_the_enumeration_of_all_casts(name):
+def test_computed_effect_of_critics_agrees_with_the_enumeration_of_all_casts(name):
     started = time.process_time()
     worth = explored(name).worth(0.7, CRITICS[name], 0.95, ITEMS)
     assert time.process_time() - started < 2
@@ -151,7 +151,7 @@ def test_worth_of_critics_agrees_with_the_enumeration_of_all_casts(name):
         ("cleaning", "Socket-6", "Socket-4", "Socket-2", range(1, 4), None),
     ],
 )
-def test_witness_of_unreviewed_work_exists_only_if_a_cast_can_publish_it(name, event, without, since, items, expected):
+def test_unreviewed_work_has_an_example_route_only_if_it_can_be_published(name, event, without, since, items, expected):
     witness = ExploreView(gallery()[name].graph, items).witness(event, without=without, since=since)
     assert (witness and witness.route) == expected
     second = second_engine(gallery()[name].document)
@@ -160,7 +160,7 @@ def test_witness_of_unreviewed_work_exists_only_if_a_cast_can_publish_it(name, e
 
 
 @each_loadout
-def test_first_effect_of_a_lower_limit_agrees_with_the_second_engine(name):
+def test_shortest_cast_changed_by_a_lower_limit_agrees_with_the_second_engine(name):
     document = gallery()[name].document
     edited = copy.deepcopy(document)
     (loadout,) = edited["loadouts"].values()

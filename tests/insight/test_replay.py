@@ -185,7 +185,7 @@ def test_replay_repeats_a_failure_after_the_first_turn_of_a_visit(tmp_path):
 
 @settings(max_examples=REPLAYED, deadline=None)
 @given(document=loadouts(), rng=st.randoms(use_true_random=False), data=st.data())
-def test_replay_that_needs_an_answer_after_the_recorded_end_counts_as_a_difference(document, rng, data):
+def test_replay_counts_as_different_if_and_only_if_its_route_or_end_differs(document, rng, data):
     """The result of a replay is truthy exactly if its route or its end differs."""
     original = played(rules_of(document), rng)
     changed = json.loads(json.dumps(document))

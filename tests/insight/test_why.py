@@ -41,7 +41,7 @@ def test_why_names_the_taken_edge_and_the_alternative():
     )
 
 
-def test_why_uses_the_names_of_materia():
+def test_why_uses_the_materia_names_of_sockets():
     document = config(
         {
             "Socket-1": asks(edge("Socket-2", "satisfied"), edge("Socket-1", "not_satisfied"), materia="Judge"),
@@ -86,7 +86,7 @@ def test_why_of_an_exit_names_advance_and_alternatives():
     assert "If Eval P had not been satisfied, the cast would go to Build P." in text
 
 
-def test_why_mentions_exits_only_for_the_last_item():
+def test_why_explains_exits_only_after_the_last_item():
     text = told(Play(retry_loop(), items("one", "two"), "built", YES))
     assert "1 of 2 are left" in text
     assert "Tell" not in text
@@ -95,7 +95,7 @@ def test_why_mentions_exits_only_for_the_last_item():
     assert "If Eval P had been satisfied, the cast would go to Tell P." in text
 
 
-def test_why_does_not_call_a_later_always_exit_a_match():
+def test_why_explains_that_a_guarded_exit_has_priority_over_an_always_exit():
     routes = [exit_route("Do", "always", "Any"), exit_route("Do", "satisfied", "Good")]
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
@@ -129,7 +129,7 @@ def test_why_explains_budgets_failures_and_hints():
     assert "To continue:" in told(play)
 
 
-def test_why_reports_a_refused_entry_at_the_previous_step():
+def test_why_of_the_previous_step_explains_why_the_next_socket_was_not_entered():
     play = Play(retry_loop(limits={"maxNoAdvanceCycles": 1}), items("one"), *["built", NO] * 2)
     text = str(explain(play.rules, "the step", play.decision, play.state))
     assert "leads back to Build P." in text
@@ -157,7 +157,7 @@ def test_why_explains_empty_loops_and_unfinished_steps():
     assert "waiting" in str(result)
 
 
-def test_why_of_a_retried_budget_stop_names_the_taken_target():
+def test_why_names_the_target_that_is_taken_after_a_retried_budget_stop():
     play = Play(retry_loop(budget={"maxTokens": 1}), items("one"), "built")
     play.answer(YES, 5)
     play.state = recovery.set_budget(play.state, max_tokens=None)

@@ -24,7 +24,7 @@ def written_and_checked(limit=1):
     return build_graph(config({"Do": at("P", edge("Check")), "Check": asks(edge("Do", "not_satisfied", limit))}))
 
 
-def test_worth_of_one_critic_is_exact():
+def test_effect_of_a_single_critic_is_computed_exactly():
     worth = Exploration(written_and_checked(), 0).worth(GOOD, {"Check": (REFUSES_BAD, REFUSES_GOOD)}, items=0)
     accepted_good, accepted_bad, refused = 0.7 * 0.9, 0.3 * 0.2, 0.7 * 0.1 + 0.3 * 0.8
     for name, tries in (("all critics", 2), ("one more try at Check", 3)):
@@ -39,7 +39,7 @@ def test_worth_of_one_critic_is_exact():
     assert (alone.turns, alone.visits["Check"], alone.at(0.9).turns) == (1, 0, 1)
 
 
-def test_critic_after_the_loop_judges_all_accepted_items():
+def test_critic_after_a_loop_judges_all_items_together():
     sockets = {
         "Plan": asks(edge("Write"), materia="G"),
         "Write": at("P", edge("Write"), advance={"when": "always"}),
@@ -70,12 +70,12 @@ def test_invalid_writer_or_critic_is_refused(writer, critics, kind):
     assert (caught.value.kind, bool(caught.value.hint)) == (kind, True)
 
 
-def test_number_in_place_of_the_two_chances_of_a_critic_is_explained():
+def test_error_explains_that_a_critic_needs_two_probabilities():
     with pytest.raises(MateriaError, match=r"\(refuses bad work, refuses good work\), such as \(0\.8, 0\.1\)"):
         Exploration(written_and_checked(), 0).worth(GOOD, {"Check": 0.8})
 
 
-def test_odds_of_a_critic_are_selected_by_its_name():
+def test_odds_without_a_critic_can_be_looked_up_by_its_name():
     sockets = {"Socket-1": at("P", edge("Socket-2")), "Socket-2": asks(edge("Socket-1", "not_satisfied", 1))}
     graph = build_graph(config(sockets))
     critic = graph.names["Socket-2"]
@@ -88,7 +88,7 @@ def test_odds_of_a_critic_are_selected_by_its_name():
     assert str(caught.value) == f"The table has no label 'without Chek'.\n  try: choose one of: {labels}"
 
 
-def test_worth_is_shown_as_a_table_with_bars():
+def test_effects_of_critics_are_shown_as_a_table_with_bars():
     worth = ExploreView(written_and_checked(), 0).worth(GOOD, {"Check": (0.8, 0.1)}, items=0, cost=0.01)
     assert "without Check" in worth.as_text()
     assert "complete, with bad work" in worth.as_text(140)
@@ -145,7 +145,7 @@ def draw_result(second, random, socket):
     return YES if random.random() < 0.6 else NO
 
 
-def test_worth_agrees_with_casts_run_by_a_second_engine():
+def test_computed_effect_of_critics_agrees_with_casts_run_by_a_second_engine():
     """The numbers of 200 loadouts lie within 3 standard errors of the exact numbers, apart from 1 in 100."""
     compared = far = 0
     total, expected, variance = 0.0, 0.0, 0.0

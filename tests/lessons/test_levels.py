@@ -84,7 +84,7 @@ def test_there_are_twelve_levels_and_each_belongs_to_a_lesson():
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_every_answer_that_follows_a_misreading_is_diagnosed_as_that_misreading(name):
+def test_every_wrong_answer_in_a_level_is_traced_to_the_misreading_behind_it(name):
     level, data, graph = LEVELS[name], data_of(name), level_graph(LEVELS[name])
     for path, beliefs in (cast for drawn in data["level"]["paths"] for cast in casts_of(data, drawn)):
         route, script = route_of(data, path)
@@ -108,7 +108,7 @@ def write_page(name, folder):
 
 
 @needs_node
-def test_10000_random_taps_on_a_level_lead_where_the_engine_goes_and_solve_it_at_its_goal(tmp_path):
+def test_10000_random_taps_on_a_level_follow_the_engine_and_solve_it_only_at_its_goal(tmp_path):
     level = LEVELS["break-it"]
     taps = random_taps(level_graph(level), level.items, level.name)
     results = shown_after_taps(write_page(level.name, tmp_path), [number for number, _ in taps])
@@ -137,7 +137,7 @@ def questions_of(name, learner):
 
 @needs_node
 @pytest.mark.parametrize("name", ["first-match", "per-item"])
-def test_10000_random_predictions_are_right_only_where_the_engine_goes(tmp_path, name):
+def test_10000_random_predictions_are_correct_exactly_if_the_engine_agrees(tmp_path, name):
     targets = [target for target, _ in data_of(name)["level"]["targets"]]
     questions, last_heading = questions_of(name, "Ada")
     headings = [*(heading for heading, _ in questions), last_heading]
@@ -174,7 +174,7 @@ def draw_of(name, count):
 
 
 @pytest.mark.parametrize("name", PREDICTED)
-def test_at_most_two_learners_of_a_class_of_twenty_have_the_same_answers(name):
+def test_at_most_two_learners_in_a_class_of_twenty_get_the_same_route(name):
     data, chance = data_of(name), Random(name)
     routes = {
         tuple(tuple(route_of(data, path)[0]) for path, _ in casts_of(data, drawn)) for drawn in data["level"]["paths"]
@@ -202,7 +202,7 @@ def test_at_most_two_learners_of_a_class_of_twenty_have_the_same_answers(name):
         ("fix-it", "complete", "Socket-4", {"The exit is for always"}),
     ],
 )
-def test_changes_that_solve_a_level_leave_no_counterexample(name, event, without, solutions):
+def test_only_the_listed_solutions_of_a_level_leave_no_counterexample(name, event, without, solutions):
     level = LEVELS[name]
     assert (level.event, level.without) == (event, without)
     explored = {label: Exploration(graph, level.items) for label, graph in changed_graphs(level).items()}

@@ -119,7 +119,7 @@ def test_correct_rules_predict_the_route_of_a_cast(draw):
 
 
 @drawings
-def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw):
+def test_wrong_answer_is_traced_to_the_misreading_behind_it(draw):
     for number in range(80):
         _, _, rows = drawn(draw, number)
         for rules in MISREADINGS.values():
@@ -132,7 +132,7 @@ def test_answers_that_follow_a_misreading_are_diagnosed_as_that_misreading(draw)
 
 
 @drawings
-def test_most_misreadings_change_the_answers_for_a_random_loadout(draw):
+def test_most_misreadings_change_an_answer_for_some_random_loadout(draw):
     changing = set()
     for number in range(60):
         for answer in drawn(draw, number)[2].values():

@@ -282,7 +282,7 @@ def test_code_cells_fit_the_width_of_a_laptop_screen(name):
 
 
 @pytest.mark.parametrize("name", ["00-quickstart.ipynb", "20-critic-loop.ipynb", "21-approval.ipynb"])
-def test_panel_cast_is_not_used_by_later_cells(name):
+def test_only_the_last_cell_of_a_lesson_shows_a_panel(name):
     cells = code_cells(name)
     panels = [
         place
@@ -344,7 +344,7 @@ def test_all_questions_are_judged_and_a_wrong_answer_gets_a_hint():
     ]
 
 
-def test_shortest_list_of_verdicts_for_a_state_is_found_by_running_casts(bench):
+def test_shortest_list_of_verdicts_that_leads_to_a_state_is_found(bench):
     def play(*verdicts):
         left = list(verdicts)
         answers = {"Draft": lambda: "x", "Critique": lambda: {"satisfied": left.pop(0)}}
@@ -379,7 +379,7 @@ def test_wrong_answer_is_explained_without_revealing_the_correct_answer(answer, 
     assert "Socket-2" not in str(raised.value)
 
 
-def test_frozen_values_are_compared_with_typed_answers():
+def test_answer_typed_as_plain_data_can_equal_a_frozen_value():
     truth = frozen({"oven": 160, "pans": ["big"]})
     assert check(mine=({"oven": 160, "pans": ["big"]}, truth), theirs=(truth, truth))
     with pytest.raises(MateriaError, match=r"161.* is not right"):
@@ -456,7 +456,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_changed_loadout_is_judged_by_all_its_casts(name, shell, capsys):
+def test_changed_loadout_is_judged_by_all_its_possible_casts(name, shell, capsys):
     *earlier, made, judge = code_cells(name)
     for cell in earlier:
         if cell.source.startswith(("%load_ext", "%%materia define")) or "%materia use" in cell.source:

@@ -248,7 +248,7 @@ def test_sources_of_an_agent_socket_must_be_jsonpath_r11():
 
 
 @pytest.mark.parametrize("field", ["cursor", "items"])
-def test_advance_takes_missing_fields_from_the_iterator_r13(field):
+def test_fields_missing_from_an_advance_are_taken_from_the_iterator_r13(field):
     advance = {"cursor": "workItemIndex", "items": "state.workItems"}
     del advance[field]
     alone = config({"Socket-1": {"materia": "P", "advance": advance}})
@@ -374,7 +374,7 @@ def test_configured_advance_must_match_the_legacy_exit_r27(advance, fields):
     assert problems_of(document) == {("invalid-loop", f"Socket-3.advance.{field}") for field in fields}
 
 
-def test_guarded_legacy_exit_refuses_a_utility_with_text_output_r15():
+def test_guarded_legacy_exit_after_a_utility_with_text_output_is_refused_r15():
     document = looped({"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}}, Socket_3={"materia": "U"})
     document["materia"]["U"]["parse"] = "text"
     assert problems_of(document) == {("invalid-loop", "Socket-3.parse")}
@@ -389,7 +389,7 @@ def test_guarded_legacy_exit_refuses_a_utility_with_text_output_r15():
         ([], False),
     ],
 )
-def test_source_of_a_legacy_exit_needs_an_edge_back_into_the_loop_r27(edges, fine):
+def test_socket_with_a_legacy_exit_needs_an_edge_back_into_the_loop_r27(edges, fine):
     document = looped(
         {"exit": {"from": "Socket-3", "when": "satisfied", "to": "end"}},
         Socket_2={"edges": [edge("Socket-2", "not_satisfied"), edge("Socket-3")]},

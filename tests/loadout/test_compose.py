@@ -61,7 +61,7 @@ PARALLEL = {name for name, one in BUNDLED.document["materia"].items() if one.get
 
 
 @pytest.mark.parametrize("name", sorted(PARALLEL))
-def test_parallel_generator_cannot_be_composed_alone(name):
+def test_parallel_generator_cannot_be_composed_without_its_loop(name):
     with pytest.raises(MateriaError, match="no loop consumes its items"):
         compose(BUNDLED.document, [name, "Full-Auto"])
 
@@ -116,7 +116,7 @@ def ends(play):
     return play.at, play.sockets
 
 
-def test_every_end_of_a_part_leads_to_the_next_part():
+def test_next_part_begins_wherever_the_previous_part_would_end():
     one = config({"X": asks(edge("end", "satisfied"), materia="P"), "Z": at("T")})
     linked_config = linked(combined(one, config({"Y": at("P")})))
     for said in (YES, NO):
@@ -124,7 +124,7 @@ def test_every_end_of_a_part_leads_to_the_next_part():
     assert loadout(linked_config)["sockets"]["Socket-2"]["edges"] == [edge("Socket-3")]
 
 
-def test_composed_utility_must_return_the_verdict_for_its_guards():
+def test_composed_utility_with_a_guarded_edge_must_still_return_a_verdict():
     """An ``always`` edge would remove this requirement (R7), so composition adds an edge with the opposite guard."""
     one = config({"X": at("U", edge("end", "satisfied"))})
     linked_config = linked(combined(one, config({"Y": at("P")})))
@@ -132,7 +132,7 @@ def test_composed_utility_must_return_the_verdict_for_its_guards():
     assert Play(linked_config.document, "{}").failure == "invalid_output"
 
 
-def test_composed_utility_with_only_an_edge_for_failures_needs_no_verdict():
+def test_composed_utility_whose_only_edge_handles_failures_needs_no_verdict():
     one = config({"X": at("U", edge("X", "failed"))})
     linked_config = linked(combined(one, config({"Y": at("P")})))
     assert loadout(linked_config)["sockets"]["Socket-1"]["edges"] == [edge("Socket-1", "failed"), edge("Socket-2")]
@@ -151,7 +151,7 @@ def retries(exits):
 
 
 @pytest.mark.parametrize("said", [YES, NO, "no guard"])
-def test_r16_exhausted_list_without_a_matching_exit_continues(said):
+def test_r16_next_part_begins_after_an_exhausted_list_without_a_matching_exit(said):
     parsed = "text" if said == "no guard" else "json"
     one = config(
         {
@@ -166,7 +166,7 @@ def test_r16_exhausted_list_without_a_matching_exit_continues(said):
     assert play.at == ("Socket-3" if said == YES else "Socket-4")
 
 
-def test_r16_empty_list_continues_and_keeps_the_advance():
+def test_r16_next_part_begins_after_an_empty_list_and_the_loop_still_advances():
     exits = [exit_route("Build", "satisfied", "Tell")]
     linked_config = linked(combined(retries(exits), config({"Y": at("P")})))
     assert ends(Play(linked_config.document, items())) == ("Socket-4", ["Socket-1", "Socket-4"])
@@ -194,7 +194,7 @@ def test_composition_continues_after_a_legacy_exit():
     assert Play(linked_config.document, items("a"), NO).at == "Socket-2"
 
 
-def test_loop_without_a_known_end_is_rejected():
+def test_loop_with_an_unclear_end_cannot_be_composed():
     one = config(
         {"Plan": asks(edge("Build"), materia="G"), "Build": asks(edge("Build", "satisfied"), edge("end"))},
         {"L": loop("Build")},
@@ -205,7 +205,7 @@ def test_loop_without_a_known_end_is_rejected():
     assert check_config(compose(combined(one, one), ["A"]).document).ok
 
 
-def test_cycles_of_exits_through_empty_lists_are_refused():
+def test_cycle_of_exits_between_empty_loops_is_refused():
     """A cast ends when it meets the same empty list for the second time in a row (R16)."""
     one = retries([exit_route("Build", "always", "Build")])
     with pytest.raises(MateriaError, match="the exits that empty lists take form a cycle"):
@@ -232,7 +232,7 @@ def test_renamed_cursors_are_renamed_in_prompts_too():
     assert play.prompt.instruction == "at 1"
 
 
-def test_materia_is_copied_once_per_cursor():
+def test_composition_copies_a_materia_once_for_each_cursor():
     counted = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": at("C", edge("Then")), "Then": at("C", edge("Do"))},
         {"L": loop("Do", "Then", exits=[exit_route("Then", "always", "end")])},
@@ -287,7 +287,7 @@ def test_second_part_starts_with_the_state_of_the_first():
     assert Play(linked_config.document, say(state={"found": "gold"})).prompt.instruction == "gold"
 
 
-def test_utility_with_a_guarded_advance_must_return_a_verdict_r7():
+def test_composed_utility_with_a_guarded_advance_must_return_a_verdict_r7():
     rows = config({"X": at("U", foreach={"items": "state.rows"}, advance={"when": "not_satisfied"})})
     seed = config({"Seed": at("U", edge("end"))})
     linked_config = linked(combined(seed, rows), "A", "B", "A")

@@ -35,7 +35,7 @@ def test_each_condition_matches_its_results_r3(condition, matched):
     assert [result for result in Result if condition_spec(condition).matches(result)] == matched
 
 
-def test_condition_table_and_condition_type_list_the_same_conditions():
+def test_condition_table_and_condition_type_contain_the_same_conditions():
     assert get_args(Condition) == CONDITIONS == tuple(CONDITION_SPECS)
 
 

@@ -103,7 +103,7 @@ def with_mutation(given):
     return document
 
 
-def test_unmutated_config_matches_the_schema():
+def test_config_without_mutations_matches_the_schema():
     assert schema_errors(valid_config()) == []
     assert check_config(valid_config()).strict().ok
     assert len(BROKEN) >= 40

@@ -116,7 +116,7 @@ def test_removing_a_socket_removes_its_references_and_reports_them(draft):
     assert draft.document["loops"]["L"] == {"sockets": ["Socket-2"], "consumes": {"from": "Socket-1"}}
 
 
-def test_removing_a_loop_source_entry_socket_or_last_member_is_reported(draft):
+def test_removing_the_entry_a_loop_source_or_the_last_member_is_reported(draft):
     assert "removed the source of loop L; removed the entry" in draft.remove_socket("Socket-1")
     assert ("missing-entry", "entry") in {(hint.code, hint.source) for hint in draft.report.hints}
     assert ("missing-endpoint", "loops.L.consumes.from") in codes(draft)
@@ -633,7 +633,7 @@ def test_unknown_fields_are_kept_until_their_owner_is_removed(document, operatio
 
 
 @given(plain_configs, st.lists(_on_exits, max_size=8))
-def test_exit_operations_change_only_exits(document, operations):
+def test_operations_on_exits_leave_the_rest_of_the_design_unchanged(document, operations):
     draft = design(document)
     before = copy.deepcopy(draft.document)
     for operation in operations:

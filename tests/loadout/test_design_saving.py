@@ -253,7 +253,7 @@ def test_saved_loop_has_the_advance_that_its_exits_imply_r74(wb, project):
 
 
 @pytest.mark.parametrize("name", ["Plan-Build-Eval", "Full-Auto", "Teach-Exits"])
-def test_copied_loadout_names_the_cursor_and_list_of_each_advance_r74(wb, project, name):
+def test_copied_loadout_contains_the_cursor_and_list_of_each_advance_r74(wb, project, name):
     before = wb.graph(name)
     wb.loadouts.copy(name, "Mine")
     sockets = read_config(project / PROJECT_FILE)["loadouts"]["Mine"]["sockets"]
@@ -266,7 +266,7 @@ def test_copied_loadout_names_the_cursor_and_list_of_each_advance_r74(wb, projec
     }
 
 
-def test_advance_of_a_saved_loop_follows_its_exits_when_it_is_edited_again(wb):
+def test_editing_the_exits_of_a_saved_loop_updates_its_advance(wb):
     draft = design_with_a_loop(wb)
     wb.loadouts.save(draft)
     reopened = wb.design("Items")

@@ -172,7 +172,7 @@ def test_fix_makes_the_change_named_by_its_hint(code):
     assert holds(design.document)
 
 
-def test_renumbered_socket_keeps_its_former_name_as_label():
+def test_renumbered_socket_keeps_its_former_name_as_its_label():
     document = config({"Judge": {"materia": "P", "edges": [edge("Judge")]}})
     design = Design("T", document["loadouts"]["T"], document)
     [hint] = [finding for finding in design.report.hints if finding.code == "socket-id"]
@@ -302,7 +302,7 @@ TO_THE_END = [route("Socket-3", "satisfied", "Socket-4")]
 
 
 @pytest.mark.parametrize("source", ["Socket-1", "Socket-5", None])
-def test_loop_after_a_validator_can_iterate_over_the_items_in_the_state(source):
+def test_fix_lets_a_loop_after_a_validator_iterate_over_the_items_in_the_state(source):
     consumes = {"output": "workItems", **({} if source is None else {"from": source})}
     design = validated({"consumes": consumes, "exits": TO_THE_END})
     for problem in design.report.problems:
@@ -321,7 +321,7 @@ def test_loop_after_a_validator_can_iterate_over_the_items_in_the_state(source):
     assert not design.steps, "one step"
 
 
-def test_fix_of_a_loop_after_a_validator_keeps_its_advance_and_its_names():
+def test_fix_keeps_the_advance_and_the_variables_of_a_loop_after_a_validator():
     advance = {"cursor": "done", "items": "state.workItems", "when": "satisfied"}
     consumes = {"from": "Socket-1", "as": "task", "cursor": "done"}
     design = validated({"consumes": consumes, "exits": TO_THE_END}, Socket_3={"advance": advance})
@@ -330,14 +330,14 @@ def test_fix_of_a_loop_after_a_validator_keeps_its_advance_and_its_names():
     assert design.graph().sockets["Socket-3"].advance == Advance(**advance)
 
 
-def test_loop_that_another_loop_precedes_gets_its_own_cursor():
+def test_fix_gives_a_loop_its_own_cursor_if_an_earlier_loop_uses_the_same_one():
     design = validated({"consumes": {"from": "Socket-1"}}, Socket_4={"edges": [edge("Socket-4", "not_satisfied")]})
     design.make_loop(["Socket-4"], "other", iterator={"items": "state.workItems", "cursor": "workItemIndex"})
     design.fix(design.report.problems[0])
     assert design.document["loops"]["L"]["iterator"]["cursor"] == "LIndex"
 
 
-def test_loop_whose_generator_can_run_again_must_consume_its_items():
+def test_loop_must_consume_the_output_of_a_generator_that_can_run_again():
     """Only a loop that consumes the items of a generator starts again when the generator runs again (R17)."""
     design = validated({"consumes": {"from": "Socket-1"}, "exits": TO_THE_END}, Socket_4={"edges": [edge("Socket-1")]})
     (problem,) = design.report.problems

@@ -35,7 +35,7 @@ class TestLangGraphImport:
         ways = edges(import_graph(LANGGRAPH["answers from documents"]).document)
         assert ways["grade"] == [("satisfied", "generate"), ("not_satisfied", "rewrite")]
 
-    def test_branch_with_more_than_two_targets_is_imported_as_questions(self):
+    def test_branch_with_more_than_two_targets_is_imported_as_a_chain_of_yes_no_sockets(self):
         imported = import_graph(LANGGRAPH["a supervisor"])
         ways = edges(imported.document)
         assert ways["boss"] == [("always", "Is-it-research")]
@@ -67,7 +67,7 @@ class TestLangGraphImport:
         }  # fmt: skip
         assert "at the same time" in imported.notes[0].text
 
-    def test_guessed_branch_for_satisfied_causes_a_warning(self):
+    def test_note_reports_that_the_satisfied_branch_was_guessed(self):
         (note,) = import_graph(LANGGRAPH["plan and execute"]).notes
         assert note.node == "replan"
         assert "assumption" in note.text
@@ -167,7 +167,7 @@ def test_directory_is_refused_as_a_graph_file(tmp_path):
         import_graph(tmp_path)
 
 
-def test_connected_start_and_end_nodes_become_sockets():
+def test_start_and_end_nodes_inside_the_graph_become_sockets():
     document = import_graph(
         "graph TD\n a --> b{Good?}\n start --> a\n b -->|no| start\n b -->|yes| stop --> c"
     ).document

@@ -197,14 +197,14 @@ def test_retry_edge_next_to_an_always_exit_gets_a_hint():
     assert hints(document) == {("late-retry", "Socket-3.edges[0]")}
 
 
-def test_limit_on_an_edge_that_advances_gets_a_hint():
+def test_limited_edge_that_is_taken_after_an_advance_gets_a_hint():
     edges = [edge("Socket-2", "not_satisfied", maxTraversals=2), edge("Socket-2", maxTraversals=2)]
     assert hints(with_exit(looped(Socket_3={"edges": edges}))) == {
         ("budget-on-advance", "Socket-3.edges[1].maxTraversals")
     }
 
 
-def test_loops_without_advance_get_a_hint():
+def test_loop_or_foreach_that_never_advances_gets_a_hint():
     assert ("never-advances", "loops.L") in hints(looped(Socket_3={"edges": [edge("Socket-2")]}))
     rows = {"foreach": {"items": "lastJson.rows"}}
     assert hints(plain(**rows)) == {("never-advances", "Socket-1.foreach")}
@@ -228,7 +228,7 @@ def fix_idle_exit(document):
     return fix.label, design.document["loops"]["L"].get("exits"), design.document["sockets"]["Socket-3"]["advance"]
 
 
-def test_fix_of_an_exit_that_is_never_taken_keeps_it_unless_a_retry_forbids_this():
+def test_fix_makes_an_unused_exit_reachable_or_removes_it_if_it_conflicts_with_a_retry():
     exit_ = route("Socket-3", "not_satisfied", "Socket-4")
     document = looped({"exits": [exit_]}, Socket_3={"advance": ADVANCE, "edges": [edge("Socket-2")]})
     assert fix_idle_exit(document) == ("Advance Socket-3 after every result", [exit_], {"when": "always"})
@@ -239,7 +239,7 @@ def test_fix_of_an_exit_that_is_never_taken_keeps_it_unless_a_retry_forbids_this
     assert (label, exits[0]["from"]) == ("Start the exit at Socket-3", "Socket-3")
 
 
-def test_exit_for_an_empty_list_leaves_the_other_exits_of_its_socket_in_use():
+def test_fix_for_an_empty_list_does_not_make_other_exits_unreachable():
     exits = [route("Socket-3", "satisfied", "Socket-4"), route("Socket-3", "not_satisfied", "end")]
     document = looped({"exits": exits}, Socket_3={"edges": [edge("Socket-2")]})
     design = Design("T", document["loadouts"]["T"], document)
@@ -249,7 +249,7 @@ def test_exit_for_an_empty_list_leaves_the_other_exits_of_its_socket_in_use():
     assert not design.report.hints
 
 
-def test_empty_list_without_an_exit_gets_a_hint_r16():
+def test_loop_without_an_exit_for_an_empty_list_gets_a_hint_r16():
     document = looped({"exits": [route("Socket-3", "satisfied", "Socket-4")]})
     assert hints(document) == {("empty-list-ends", "loops.L.exits")}
     document["loadouts"]["T"]["loops"]["L"]["exits"].append(route("Socket-3", "always", "Socket-4"))
@@ -258,7 +258,7 @@ def test_empty_list_without_an_exit_gets_a_hint_r16():
     assert hints(looped({"exits": [route("Socket-3", "satisfied", "end")]})) == {("unreachable-socket", "Socket-4")}
 
 
-def test_last_item_without_an_exit_gets_a_hint_r16():
+def test_loop_without_an_exit_for_a_result_of_the_last_item_gets_a_hint_r16():
     loop = {"exits": [route("Socket-3", "satisfied", "Socket-4"), route("Socket-2", "always", "Socket-4")]}
     document = looped(loop, Socket_3={"advance": {}})
     assert ("exhausted-unmatched", "loops.L.exits") in hints(document)
@@ -277,7 +277,7 @@ def test_guarded_edge_with_an_uncovered_result_gets_a_hint_r3(when, other):
     assert hints(config(sockets)) == set()
 
 
-def test_loop_with_two_lists_but_no_cursor_gets_hints():
+def test_loop_that_names_two_lists_but_no_cursor_gets_hints():
     loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows"}}
     document = looped(loop, Socket_3={"edges": [edge("Socket-2")], "advance": {"when": "satisfied"}})
     hint_codes = hints(document)
@@ -309,7 +309,7 @@ def test_schema_uses_the_field_names_of_the_config():
     assert {"artifactDir", "loadouts", "materia"} <= config_schema()["properties"].keys()
 
 
-def test_member_that_advances_without_a_matching_edge_gets_a_hint():
+def test_loop_that_ends_after_one_item_because_no_edge_matches_gets_a_hint():
     document = with_exit(looped())
     sockets = document["loadouts"]["T"]["sockets"]
     sockets["Socket-3"]["parse"] = "json"
@@ -319,7 +319,7 @@ def test_member_that_advances_without_a_matching_edge_gets_a_hint():
     assert ("one-item", "Socket-3.edges") not in hints(document)
 
 
-def test_always_advancing_member_without_edges_gets_a_hint():
+def test_member_without_edges_that_always_advances_gets_a_hint():
     loop = {"sockets": ["Socket-2", "Socket-3", "Socket-4"], "consumes": {"from": "Socket-1"}}
     loop["exits"] = [{"id": "done", "from": "Socket-4", "condition": "always", "targetSocketId": "end"}]
     document = looped(loop)
@@ -419,7 +419,7 @@ def test_variables_set_by_the_engine_get_no_hint(prompt):
     assert not sources_of("never-written", with_reader(prompt))
 
 
-def test_variables_written_for_the_next_visit_get_no_hint():
+def test_variable_that_a_later_socket_sets_for_the_next_visit_gets_no_hint():
     document = config(
         {
             "Socket-1": {"materia": "R", "edges": [edge("Socket-2")]},
@@ -431,14 +431,14 @@ def test_variables_written_for_the_next_visit_get_no_hint():
     assert not sources_of("never-written", document)
 
 
-def test_variable_for_lane_results_counts_as_written_only_in_a_loadout_with_lanes():
+def test_variable_for_lane_results_gets_a_hint_only_in_a_loadout_without_lanes():
     document = streams_config()
     assert "state.parallelResults" in document["materia"]["Tell"]["prompt"]
     assert not sources_of("never-written", document)
     assert sources_of("never-written", with_reader("{{state.parallelResults}}"))
 
 
-def test_lists_and_assignments_with_unwritten_sources_get_a_hint():
+def test_list_or_assignment_whose_source_is_never_set_gets_a_hint():
     assert sources_of("never-written", with_reader("x", {"b": "state.plan.text"})) == {"Socket-3.assign.b"}
     assert sources_of("never-written", plain(foreach={"items": "state.rows"}, advance={})) == {"Socket-1.foreach.items"}
     after = with_reader("x")

@@ -75,7 +75,7 @@ def test_higher_layers_override_lower_definitions_of_the_same_name(tmp_path, pro
     ]
 
 
-def test_null_removes_a_materia_and_a_loadout(project, profile, env):
+def test_null_in_a_higher_layer_removes_a_materia_or_a_loadout(project, profile, env):
     write(profile / "config.json", {"materia": {"P": AGENT, "Q": AGENT}, "loadouts": {"A": {}}})
     given = {"materia": {"Q": None}, "loadouts": {"A": None}}
     config = load_layers(given, project=project, env=env, bundled=False)
@@ -136,7 +136,7 @@ def test_loaded_config_sets_the_active_loadout(project, env):
     assert load_layers({"materia": {"P": AGENT}}, project=project, env=env).active == "Hello-Utility"
 
 
-def test_owner_of_a_materia_is_the_directory_of_its_file_r24(tmp_path, project, profile, env):
+def test_folder_of_a_materia_is_the_directory_of_its_config_file_r24(tmp_path, project, profile, env):
     write(profile / "config.yaml", "materia: {A: {command: [./a.sh]}, B: {command: [./b.sh]}}")
     write(tmp_path / "sub" / "mine.json", {"materia": {"B": {"command": ["./b.sh"]}}})
     config = load_layers(tmp_path / "sub" / "mine.json", project=project, env=env, bundled=False)
@@ -217,7 +217,7 @@ def test_default_pi_profile_is_in_the_home_directory(tmp_path, project, monkeypa
     assert config.origin("loadout", "FromPi").path == path
 
 
-def test_default_profile_follows_the_platform(project, monkeypatch, tmp_path):
+def test_default_profile_directory_depends_on_the_platform(project, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
     home = Path("Library/Application Support") if sys.platform == "darwin" else Path("xdg")

@@ -154,7 +154,7 @@ def test_equivalent_mermaid_charts_yield_the_same_graph(data):
     assert shown(parse_mermaid(text)) == (labels, expected)
 
 
-def test_each_loadout_is_unchanged_by_a_mermaid_round_trip(tmp_path):
+def test_each_loadout_can_be_exported_to_mermaid_and_parsed_again(tmp_path):
     with closing(Workbench(tmp_path)) as wb:
         for name in wb.loadouts:
             graph = wb.loadouts.show(name).picture.graph

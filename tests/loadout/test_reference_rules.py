@@ -43,7 +43,7 @@ def test_features_refused_by_the_reference_engine_are_reported_as_problems(docum
     assert findings(document) == {("problem", source)}
 
 
-def test_loop_over_another_list_is_refused_if_pi_materia_uses_a_generator_as_its_source_r27():
+def test_loop_over_another_list_is_refused_if_pi_materia_would_use_a_generator_r27():
     loop = {"sockets": ["Socket-2", "Socket-3"], "iterator": {"items": "state.rows", "cursor": "row"}}
     document = config(
         {
@@ -68,7 +68,7 @@ FULL_ADVANCE = {"cursor": "workItemIndex", "items": "state.workItems", "when": "
 EMPTY_LIST = ("hint", "loops.L.exits")
 
 
-def test_derived_advance_is_reported_until_it_is_written_r15():
+def test_derived_advance_is_reported_until_the_config_contains_it_r15():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]})
     [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
     assert hint.source == "Socket-3.advance"
@@ -79,7 +79,7 @@ def test_derived_advance_is_reported_until_it_is_written_r15():
 
 
 @pytest.mark.parametrize("advance", [{}, {"when": "satisfied"}, {"items": "state.workItems"}])
-def test_advance_without_cursor_or_list_is_reported_until_it_is_completed_r14(advance):
+def test_advance_is_reported_until_it_names_its_cursor_and_its_list_r14(advance):
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": advance})
     [hint] = [hint for hint in reference_report(document, "T", [document]).hints if "advance" in hint.source]
     assert "does not name its cursor and list (R14)" in hint.message
@@ -99,14 +99,14 @@ def test_empty_list_is_reported_if_the_loop_is_entered_at_a_socket_without_an_ex
     assert findings(document) == set()
 
 
-def test_generator_that_is_visited_again_is_reported_r17():
+def test_generator_that_can_run_again_is_reported_r17():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
     assert findings(document) == {EMPTY_LIST}
     document["loadouts"]["T"]["sockets"]["Socket-4"]["edges"] = [edge("Socket-1", "not_satisfied", maxTraversals=1)]
     assert findings(document) == {EMPTY_LIST, ("hint", "loops.L.consumes")}
 
 
-def test_generator_that_is_visited_again_before_its_loop_is_entered_is_not_reported_r17():
+def test_generator_that_can_run_again_only_before_its_loop_is_not_reported_r17():
     document = looped({"exits": [route("Socket-3", "always", "Socket-4")]}, Socket_3={"advance": FULL_ADVANCE})
     document["loadouts"]["T"]["sockets"]["Socket-1"]["edges"] = [edge("Socket-1", "not_satisfied", 2), edge("Socket-3")]
     assert findings(document) == set()
@@ -134,7 +134,7 @@ def two_lists(first_exit, cursor=None):
     return config(sockets, loops=loops)
 
 
-def test_cursor_that_an_earlier_loop_has_moved_is_reported_r17():
+def test_cursor_shared_with_an_earlier_loop_is_reported_r17():
     document = two_lists("Socket-4")
     [hint] = reference_report(document, "T", [document]).hints
     assert hint.source == "loops.M.consumes"
@@ -204,7 +204,7 @@ def test_limited_edge_after_an_advance_is_reported_r18(when, condition, is_repor
         ("json", {"lastOutput": "$.context"}, False),
     ],
 )
-def test_json_that_is_assigned_from_lastoutput_is_reported_r2(parse, assign, is_reported):
+def test_agent_that_assigns_its_json_from_lastoutput_is_reported_r2(parse, assign, is_reported):
     document = config({"Socket-1": {"materia": "P", "parse": parse, "assign": assign}})
     expected = {("hint", "Socket-1.assign.seen")} if is_reported else set()
     assert findings(document) == expected
@@ -246,7 +246,7 @@ def test_cycle_without_a_limit_is_reported_r18():
     assert findings(config(sockets)) == set()
 
 
-def test_route_of_an_endless_cycle_follows_the_edges():
+def test_endless_cycle_is_described_in_the_order_of_its_edges():
     targets = {"Socket-1": "Socket-3", "Socket-2": "Socket-1", "Socket-3": "Socket-2"}
     document = config({id_: {"materia": "P", "edges": [edge(to)]} for id_, to in targets.items()})
     [hint] = reference_report(document, "T", [document]).hints
@@ -290,7 +290,7 @@ def test_check_magic_reports_problems_for_another_engine(shell, project):
         line(shell, "check --for pi")
 
 
-def test_reference_engine_needs_copies_of_materia_that_it_lacks(wb):
+def test_reference_engine_rejects_a_copy_without_the_materia_that_it_lacks(wb):
     wb.loadouts.copy("Plan-Build-Eval", "Mine")
     report = wb.check("Mine", engine="pi-materia")
     assert {problem.source for problem in report.problems} == {"materia.Plan", "materia.Eval"}

@@ -112,7 +112,7 @@ def test_advance_of_a_loop_is_derived_from_its_exits_r15(conditions, when):
     assert "workItemIndex" in told(graph)["Socket-3.advance"]
 
 
-def test_each_source_of_exits_gets_an_advance_r15():
+def test_each_socket_with_an_exit_gets_an_advance_r15():
     exits = [route("Socket-2", "always", "end"), route("Socket-3", "satisfied", "end")]
     sockets = sockets_of(looped({"exits": exits}))
     assert sockets["Socket-2"].advance.when == "always"
@@ -126,7 +126,7 @@ def test_no_advance_is_derived_if_another_member_advances_the_cursor_r15():
     assert sockets_of(other)["Socket-3"].advance.derived
 
 
-def test_exits_do_not_set_parse_r15():
+def test_exits_do_not_change_the_parse_setting_r15():
     document = looped({"exits": [route("Socket-2", "satisfied", "end")]})
     assert sockets_of(document)["Socket-2"].parse == "text"
 
@@ -154,7 +154,7 @@ def test_advance_route_and_parse_are_derived_from_the_legacy_exit_r15(when, mate
     assert {"Socket-3.advance", "loops.L.exit"} <= told(graph).keys()
 
 
-def test_utility_with_a_guarded_legacy_exit_parses_json_everywhere_r58():
+def test_guarded_legacy_exit_makes_its_utility_parse_json_in_every_socket_r58():
     document = looped(
         {"exit": {**LEGACY, "when": "satisfied"}},
         Socket_3={"materia": "U", "edges": [edge("Socket-2")]},
@@ -188,7 +188,7 @@ def test_legacy_exit_replaces_the_route_of_its_source_and_condition_r15():
     ]
 
 
-def test_config_with_derived_fields_gives_the_same_graph():
+def test_config_that_contains_its_derived_fields_gives_the_same_graph():
     written = looped(
         {"exit": LEGACY, "exits": [route("Socket-3", "satisfied", "Socket-4")]},
         Socket_3={"advance": {"cursor": "workItemIndex", "items": "state.workItems", "when": "satisfied"}},
@@ -204,7 +204,7 @@ def test_advance_takes_cursor_and_items_from_the_iterator_r13():
     assert "of the iterator" in told(graph)["Socket-3.advance"]
 
 
-def test_loop_iterator_without_cursor_has_one_cursor_per_member_r13():
+def test_each_member_has_its_own_cursor_if_the_loop_iterator_names_none_r13():
     sockets = {
         "Socket-1": {"materia": "P", "edges": [edge("Socket-2")]},
         "Socket-2": {"materia": "P", "advance": {}},

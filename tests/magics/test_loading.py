@@ -28,7 +28,7 @@ def test_loadout_broken_by_a_cell_is_not_cast(shell):
     assert line(shell, "cast hi").graph.name != "Mine"
 
 
-def test_cast_after_a_refused_loadout_names_its_own_loadout(shell):
+def test_cast_after_a_refused_definition_states_which_loadout_it_runs(shell):
     line(shell, "load hello.json")
     cell(shell, "define loadout Bad", "entry: X\nsockets: {}")
     result = "This cast runs Hello, because Bad, which was defined last, cannot be cast."

@@ -282,7 +282,7 @@ def test_quest_can_be_requeued(wb, board):
     assert wb.open(first).status == "failed"
 
 
-def test_quest_stays_pending_if_its_cast_cannot_be_started(wb, board):
+def test_quest_remains_pending_if_its_cast_cannot_be_started(wb, board):
     board.add("a", loadout="Hello-Utility")
     stored = json.loads(board.path.read_text())
     stored["quests"][0]["loadoutOverride"] = "Gone"
@@ -328,7 +328,7 @@ def test_quest_run_can_be_stopped(wb, board):
     ]
 
 
-def test_quest_whose_cast_is_missing_fails(board):
+def test_quest_fails_if_its_cast_is_missing(board):
     add(board, "a")
     stored = json.loads(board.path.read_text())
     stored["quests"][0]["materiaNb"] |= {"status": "running", "cast": "2020-01-01T00-00-00-000Z"}

@@ -114,12 +114,12 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_owner_and_addresses_of_the_project_come_from_one_table():
+def test_owner_and_addresses_in_all_files_match_one_table():
     found = [one for one in release_check.missing(ROOT) if "--write" in one]
     assert found == []
 
 
-def test_every_file_uses_the_addresses_from_the_table(copy):
+def test_every_address_in_a_file_comes_from_the_table(copy):
     before = list(release_check.missing(copy))
     assert len([one for one in before if "is a placeholder" in one]) == len(release_check.home(copy)) - 1
     project = copy / "pyproject.toml"

@@ -306,7 +306,7 @@ print(codes)
 """
 
 
-def test_checking_verbs_start_no_process_and_no_agent(project):
+def test_verbs_that_only_check_start_no_processes_and_call_no_agents(project):
     (project / "both.json").write_text(json.dumps(WITH_PROCESS))
     arguments = {"play": "both.json play.html", "explore changes": "Both Both --file both.json"}
     arguments["explore worth"] = "Plan-Build-Eval --writer 0.7 --critics Eval=0.8/0.1"
@@ -316,7 +316,7 @@ def test_checking_verbs_start_no_process_and_no_agent(project):
     assert expected.stdout.splitlines()[-1] == str([0] * len(lines)), expected.stderr
 
 
-def test_process_watch_detects_processes(project):
+def test_test_helper_detects_started_processes(project):
     config = {
         **WITH_PROCESS,
         "loadouts": {"Both": {"entry": "Socket-2", "sockets": {"Socket-2": {"materia": "Run"}}}},

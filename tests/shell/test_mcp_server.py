@@ -204,7 +204,7 @@ def test_open_design_asks_once_about_pending_steps(server, project):
 # -- over stdio ----------------------------------------------------------------------------
 
 
-def test_client_designs_over_stdio_and_its_draft_is_offered(project):
+def test_draft_that_a_client_designs_over_stdio_is_offered_to_the_user(project):
     from mcp import Client, StdioServerParameters
     from mcp.types import Implementation
 

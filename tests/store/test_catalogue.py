@@ -339,7 +339,7 @@ def test_casts_started_by_parallel_processes_are_all_recorded(root):
     assert len(recorded_order(root)) == 201
 
 
-def test_cast_is_not_started_if_its_position_in_the_list_cannot_be_recorded(root):
+def test_cast_does_not_start_if_it_cannot_be_added_to_the_list_of_casts(root):
     (root / "order.txt").mkdir(parents=True)
     with pytest.raises(MateriaError, match="directory"):
         new_run_dir(root)

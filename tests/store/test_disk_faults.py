@@ -207,7 +207,7 @@ def test_interrupt_before_or_after_any_write_loses_no_data(tmp_path, monkeypatch
     h.assert_same(open_cast(cast.run_dir), cast)
 
 
-def test_session_is_rebuilt_after_a_second_interrupt_during_a_rebuild(tmp_path, monkeypatch):
+def test_cast_continues_after_a_second_interrupt_while_its_session_is_rebuilt(tmp_path, monkeypatch):
     cast = h.start(tmp_path, h.chain_config(2), reply)
     cast.run(steps=1)
 

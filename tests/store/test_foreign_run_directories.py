@@ -116,7 +116,7 @@ def test_recording_that_is_a_pipe_does_not_block(tmp_path, bench):
 
 
 @pytest.mark.parametrize("reference", ["~nobody/x", "a" * 5_000, "\ud800", "a\0b", "~nobody/r.json", "\ud800.json"])
-def test_impossible_path_is_recognized_as_neither_cast_nor_recording(bench, reference):
+def test_reference_with_an_impossible_path_raises_an_error(bench, reference):
     for find in (bench.open, bench.agents.recorded, bench.resume):
         with pytest.raises(MateriaError):
             find(reference)

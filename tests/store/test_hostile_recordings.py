@@ -173,7 +173,7 @@ def test_recorded_retry_after_a_limit_continues_at_the_blocked_socket(tmp_path):
     assert (cast.status, cast.now.differences) == ("waiting", ())
 
 
-def test_recorded_retry_of_a_socket_is_followed_by_its_restart(judged):
+def test_recording_in_which_a_retry_restarts_a_socket_is_read(judged):
     judged.start("Socket-1").file("Socket-1", "nothing")
     judged.event("same_socket_recovery_exhausted", **REPAIR).end("exhausted")
     judged.event("cast_revive", castId="c", recoveryContext={"socket": "Socket-1"})

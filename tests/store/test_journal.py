@@ -242,7 +242,7 @@ def test_rebuilding_a_session_can_consume_the_list_of_lines(tmp_path):
     assert lines == []
 
 
-def test_step_is_encoded_only_for_its_lines_and_its_manifest_row(tmp_path):
+def test_step_is_encoded_only_to_write_its_journal_lines_and_its_manifest_row(tmp_path):
     """A step must not be encoded again for any other purpose, because encoding is expensive."""
     items = h.items(*[f"Part {number}" for number in range(1, 51)])
     answers = {"A": lambda turn: {"workItems": items}, "B": lambda turn: h.YES, "C": lambda turn: "done"}

@@ -152,7 +152,7 @@ def test_r59_cast_ended_by_a_failed_turn_has_an_agent_failure(copied):
 @pytest.mark.parametrize(
     "name", ["loop-retry", "parse-repair-then-ok", "util-exit-nonzero", "not-castable-legacy-exit"]
 )
-def test_r59_quest_of_a_recording_is_the_item_of_steps_outside_loops(name, copied):
+def test_r59_recorded_steps_outside_loops_have_the_quest_as_their_item(name, copied):
     path = copied(name)
     quest = {"id": "quest-1", "title": "Ship it"}
 
@@ -209,7 +209,7 @@ def test_refused_recorded_output_is_shown_with_its_issues(copied):
     assert cast.status == "complete"
 
 
-def test_engine_follows_the_recording_again_after_a_repeated_item(copied):
+def test_engine_and_recording_take_the_same_route_again_after_a_repeated_item(copied):
     """The recording repeats its second item; after that, both engines take the same route again."""
     path = copied("foreach-advance")
 

@@ -160,7 +160,7 @@ def test_r29_refused_answers_and_drafts_are_kept(tmp_path):
     assert kinds == ["socket_refinement", "socket_refinement", "socket_output", "socket_output"]
 
 
-def test_r30_manifest_and_usage_follow_from_the_journal(tmp_path):
+def test_r30_manifest_and_usage_file_agree_with_the_journal(tmp_path):
     usage = {"Plan": Usage(10, 5, 0.5), "Build": Usage(3, 2, 0.25), "Check": None}
     texts = h.loop_agents(2)
 

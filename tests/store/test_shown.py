@@ -316,7 +316,7 @@ def test_status_after_each_event_matches_the_snapshot(tmp_path):
     shown_texts.matches("store-entries", shown)
 
 
-def test_trusted_manifest_fields_match_the_snapshot(tmp_path):
+def test_fields_read_from_a_manifest_match_the_snapshot(tmp_path):
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(2))
     cast.run()
     cast.close()

@@ -218,7 +218,7 @@ def test_fingerprint_of_an_agent_that_counts_its_calls_changes_only_with_its_set
     assert fresh[:4] == [1, 0, 1, 0]
 
 
-def test_agents_that_only_look_equal_have_different_fingerprints(wb):
+def test_agents_with_equal_code_but_different_settings_have_different_fingerprints(wb):
     class Lowers:
         def __init__(self, retries):
             self.retries = retries

@@ -91,7 +91,7 @@ class Counted:
 # -- the grid -----------------------------------------------------------------------------------
 
 
-def test_each_cell_of_the_grid_is_a_row(wb):
+def test_sweep_has_one_row_for_each_combination_in_the_grid(wb):
     s = wb.sweep("T", ["rain", "sun"], agents=[good, slow_to_please, never], repeat=2)
     assert len(s) == 12
     assert [(one.agents, one.request, one.repeat) for one in s[:3]] == [
@@ -229,7 +229,7 @@ def test_interrupted_cast_of_a_sweep_continues(wb):
     assert agent.asked == ["Do", "Check", "Check"]  # what was answered was not asked again
 
 
-def test_incomplete_row_is_restored_without_a_new_cast(wb, project):
+def test_damaged_row_of_a_sweep_is_restored_without_a_new_cast(wb, project):
     agent = Counted()
     s = wb.sweep(requests=["rain", "sun"], agents={"a": agent})
     rows = s.folder / "rows.jsonl"
@@ -240,7 +240,7 @@ def test_incomplete_row_is_restored_without_a_new_cast(wb, project):
     assert wb.sweep(requests=["rain", "sun"], agents={"a": agent}).fresh == 0
 
 
-def test_failed_cast_without_a_row_is_not_repeated(wb):
+def test_missing_row_of_a_failed_cast_is_restored_without_a_new_cast(wb):
     agent = Counted(never)
     s = wb.sweep(requests="rain", agents={"a": agent})
     (s.folder / "rows.jsonl").unlink()
@@ -402,7 +402,7 @@ def test_interval_of_a_mean_contains_the_true_mean_in_95_percent_of_samples(coun
 
 @pytest.mark.parametrize("old, new", [(0.5, 0.5), (0.73, 0.8), (0.9, 0.95), (0.3, 0.6)])
 @pytest.mark.parametrize("count", [10, 30, 100])
-def test_interval_of_a_difference_contains_the_true_difference(count, old, new):
+def test_interval_of_a_difference_contains_the_true_difference_in_93_percent_of_samples(count, old, new):
     rng, samples = Random(3), 3_000
     covered = 0
     for _ in range(samples):
@@ -412,7 +412,7 @@ def test_interval_of_a_difference_contains_the_true_difference(count, old, new):
     assert covered / samples >= 0.93  # the interval is wider than necessary for few casts
 
 
-def test_needed_pairs_detect_the_difference_with_a_probability_of_80_percent():
+def test_recommended_number_of_pairs_detects_the_difference_with_80_percent_probability():
     """The number of pairs that is computed from a sample with exactly the true shares."""
     exact = [1] * 30 + [-1] * 15 + [0] * 55
     needed = paired_difference("new", "old", exact, is_rate=True).needed
@@ -454,7 +454,7 @@ def test_matrix_pairs_casts_by_request_and_repetition(wb):
     assert s.matrix(rows="request", columns="repeat").differences == []
 
 
-def test_cells_of_a_matrix_draw_their_intervals_on_one_scale(wb):
+def test_all_intervals_of_a_matrix_are_drawn_on_the_same_scale(wb):
     numbers = {("new", "turns"): [1.0, 2.0, 3.0], ("old", "turns"): [-3.0, -2.0, -1.0], ("once", "turns"): [2.0]}
     matrix = Matrix("agents", numbers, {})
     new, old, once = (cell for _, cell in matrix.table.rows)
@@ -466,7 +466,7 @@ def test_cells_of_a_matrix_draw_their_intervals_on_one_scale(wb):
     assert once.positions[:2] == [0, 1], "the interval of a single number is unlimited"
 
 
-def test_numbers_have_intervals_and_equal_choices_do_not_differ(wb):
+def test_matrix_reports_which_agents_differ_and_which_do_not(wb):
     s = wb.sweep("T", ["rain", "sun"], agents={"good": good, "also good": good, "slow": slow_to_please})
     same, slow = s.matrix("turns").differences
     assert (same.interval.mean, same.needed) == (0, None)

@@ -14,7 +14,7 @@ LONG = "This model's maximum context length is 4096 tokens."
 REQUESTS = ("bread", "tides", "tyres")
 
 
-def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows(tmp_path):
+def test_model_benchmark_counts_accepted_answers_repairs_copied_forms_and_overflows(tmp_path):
     """Of three requests, one is answered immediately, one after a copy of the form, and one does not fit into the
     context.
     """
@@ -27,7 +27,7 @@ def test_model_ladder_counts_accepted_answers_repairs_copied_forms_and_overflows
     assert row.startswith("| sparse | md | 3 | 2 | 1 | 2 |")
 
 
-def test_model_ladder_measures_both_prompt_forms(tmp_path):
+def test_model_benchmark_measures_each_protocol_with_each_prompt_format(tmp_path):
     with serving(*[says("x")] * 200) as server:
         results = list(ladder.cast_requests(Served(server.url, "tiny"), tmp_path, ("bread",)))
         texts = [body["messages"][0]["content"] for body in server.asked]

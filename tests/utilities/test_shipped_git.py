@@ -260,7 +260,7 @@ def test_lane_without_a_worktree_is_reported(project):
     assert "Git-Spawn" in answer["context"]
 
 
-def test_mime_aside_builds_in_a_worktree_and_merges_the_resolved_conflict(project, monkeypatch):
+def test_mime_aside_loadout_builds_in_a_worktree_and_merges_the_resolved_conflict(project, monkeypatch):
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     (project / "README").write_text("here\n" * 9)

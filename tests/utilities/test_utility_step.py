@@ -160,7 +160,7 @@ def test_truncation_of_stdout_at_1_mib_does_not_count_as_a_failure(tmp_path):
     assert (result.failure, len(result.stdout), result.process.stdout_truncated) == (None, 1_048_576, True)
 
 
-def test_exit_code_failure_names_command_stderr_and_output_files(tmp_path):
+def test_error_for_a_nonzero_exit_code_names_command_stderr_and_output_files(tmp_path):
     code = r"import sys; print('partial'); sys.stderr.write('boom\n  two   lines\n'); sys.exit(3)"
     result = run(python(code), tmp_path)
     assert result.stdout == "partial\n"
@@ -183,7 +183,7 @@ def test_empty_stderr_is_reported(tmp_path):
     assert "stderr: (empty)" in result.summary
 
 
-def test_failure_by_a_signal_names_the_signal(tmp_path):
+def test_error_names_the_signal_that_ended_the_utility(tmp_path):
     result = run(python("import os; os.kill(os.getpid(), 9)"), tmp_path)
     assert result.failure == "utility_exit"
     assert "signal SIGKILL" in result.summary

@@ -102,7 +102,7 @@ class Held:
 # -- going on -----------------------------------------------------------------------------------
 
 
-def test_cast_is_run_through_page_messages(cast, make):
+def test_messages_from_the_page_run_the_cast(cast, make):
     panel = make(cast)
     assert panel.front.bar["words"] == "ready · Plan is next"
     say(panel, "step")
@@ -369,7 +369,7 @@ def test_verdict_buttons_show_their_targets_and_answer(bench, cast, make):
     assert cast.now.engine.rework_reasons[-1].reason == "a heading lacks its paragraph"
 
 
-def test_question_opens_the_answer_tab_once_unless_the_user_looks_at_the_past(bench, cast, make):
+def test_question_opens_the_answer_tab_once_unless_a_past_step_is_displayed(bench, cast, make):
     bench.agent("Eval", "person")
     panel, reader = make(cast), make(open_cast(cast.run_dir))
     say(panel, "tab", tab="state")
@@ -683,7 +683,7 @@ def test_files_of_a_failure_are_links_if_the_notebook_path_is_known(tmp_path, ma
     }
 
 
-def test_selection_of_a_past_edge_is_cleared_when_the_panel_returns_to_the_present(cast, make):
+def test_selecting_an_edge_while_a_past_step_is_displayed_returns_to_the_present(cast, make):
     cast.run(steps=2)
     panel = make(cast)
     for element, stays in (

@@ -48,7 +48,7 @@ def line_of(panel):
     return panel.front.get_state()["made-up"]["blocks"][0]["text"]
 
 
-def test_each_row_of_the_parts_table_defines_a_tab(cast, made_up):
+def test_part_added_to_the_parts_table_becomes_a_tab(cast, made_up):
     panel = CastPanel(cast)
     try:
         assert line_of(panel) == "0 steps in Plan-Build-Eval"
@@ -156,7 +156,7 @@ def front(name):
     return (Path(frontend.__file__).parent / "front" / name).read_text("utf-8")
 
 
-def test_front_end_has_a_body_for_each_part():
+def test_front_end_has_a_drawing_function_for_each_part():
     registered = re.search(r"BODIES = \{(.*?)\};", front("bodies.js"), re.DOTALL)[1]
     bodies = dict(re.findall(r"^ +(\w+): (\w+),$", registered, re.MULTILINE))
     assert set(bodies) == {part.slice for part in PARTS.values() if part.state is not None}
@@ -166,7 +166,7 @@ def test_front_end_has_a_body_for_each_part():
         assert f"export function {function}(host, send" in front(module)
 
 
-def test_panel_code_does_not_refer_to_individual_dock_parts():
+def test_panel_code_does_not_name_individual_parts_of_the_dock():
     for module in ("shell.js", "dock.js"):
         for name in cast_parts.dock_names():
             assert not re.search(rf"""["'.]{name}\b(?! and)""", front(module)), (module, name)

@@ -52,7 +52,7 @@ def test_each_condition_is_drawn_as_defined_in_the_condition_table(condition):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_advance_shows_its_condition(condition):
+def test_label_of_an_advance_shows_its_condition(condition):
     advance = Advance("i", "state.rows", condition)
     waits = condition != "always"
     assert advance_label(advance) == f"advance ▸ i{f' when {condition}' if waits else ''}"

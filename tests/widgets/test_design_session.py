@@ -217,7 +217,7 @@ def test_prompt_preview_follows_the_prompt(session):
     assert sum(part["share"] for part in by_title.values()) <= 1
 
 
-def test_prompt_preview_shows_returned_work(session):
+def test_prompt_preview_includes_a_visit_for_rework(session):
     situation_list = situations(do(session, "pick", part=["socket", "Socket-2"]))
     assert list(situation_list) == ["first item", "second", "last", "sent back"]
     parts = {part["title"]: part["text"] for part in situation_list["sent back"]["parts"]}
@@ -455,7 +455,7 @@ def test_exploration_shows_an_example_run_and_becomes_outdated_after_an_edit(ses
     assert "the design has" in refused(session, "explore")
 
 
-def test_bypass_of_a_socket_is_shown_as_a_route_or_proven_impossible(session, tmp_path, monkeypatch):
+def test_designer_shows_a_route_around_a_socket_or_proves_that_none_exists(session, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     do(session, "explore")
     shown = do(session, "witness", outcome="Socket-5", without="Socket-3", since="Socket-2")
@@ -703,7 +703,7 @@ LOOPED = [
 ]
 
 
-def test_loop_after_a_validator_is_made_in_one_step(validated):
+def test_designer_creates_a_loop_after_a_validator_in_one_step(validated):
     note = do(validated, "loop", ids=["Socket-3", "Socket-4"])["bar"]["note"]["words"]
     assert note.startswith("created loop items from Build, Eval, over the work items of Plan; loop items processes")
     assert validated.design.report.problems == ()
@@ -715,7 +715,7 @@ def test_loop_after_a_validator_is_made_in_one_step(validated):
     assert "loops" not in validated.design.document
 
 
-def test_loop_after_a_validator_works_after_one_fix(validated):
+def test_one_fix_repairs_a_loop_after_a_validator(validated):
     do(validated, "loop", ids=["Socket-3", "Socket-4"])
     do(validated, "source", loop="items", source="")
     shown = do(validated, "source", loop="items", source="consumes")
@@ -729,14 +729,14 @@ def test_loop_after_a_validator_works_after_one_fix(validated):
     assert route_of_a_cast(validated) == LOOPED
 
 
-def test_list_of_a_loop_after_a_validator_is_filled_in(validated):
+def test_designer_fills_in_the_list_of_a_loop_after_a_validator(validated):
     validated.design.make_loop(["Socket-3", "Socket-4"], "items")
     do(validated, "source", loop="items", source="iterator")
     assert validated.design.document["loops"]["items"]["iterator"]["items"] == "state.workItems"
     assert validated.design.report.problems == ()
 
 
-def test_texts_use_names_of_sockets_and_conditions_instead_of_ids(session):
+def test_designer_texts_use_names_of_sockets_and_conditions_instead_of_ids(session):
     def words(told):
         findings = [(row["where"], row["what"], row["todo"], row["fix"] or "") for row in told["dock"]["problems"]]
         outcomes = [row["about"] for row in told["dock"]["happens"]["rows"]]
@@ -767,7 +767,7 @@ def test_notes_about_possible_casts_name_sockets(fresh):
     assert notes[0].startswith("Failures at Build ")
 
 
-def test_summaries_of_steps_keep_the_socket_names_of_their_time(fresh):
+def test_undo_steps_name_a_socket_as_it_was_called_when_the_step_was_made(fresh):
     do(fresh, "add", materia="Plan")
     do(fresh, "add", materia="Build")
     do(fresh, "delete", of=["socket", "Socket-2"])

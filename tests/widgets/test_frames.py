@@ -77,7 +77,7 @@ def test_only_the_listed_widget_modules_import_the_cast_class():
 
 
 @pytest.mark.parametrize("name", ["", *standalone_names()])
-def test_frame_takes_one_snapshot(cast, taken, name):
+def test_each_redraw_takes_one_snapshot_of_the_cast(cast, taken, name):
     cast.run(steps=2)
     panel = CastPanel(cast, only_part=name)
     for tab in ("answer", "prompt", "why", "state", "calls", "about"):
@@ -89,7 +89,7 @@ def test_frame_takes_one_snapshot(cast, taken, name):
 
 
 @pytest.mark.parametrize("status", ["waiting", "failed", "complete", "looked back"])
-def test_frame_takes_one_snapshot_in_each_cast_status(tmp_path, taken, status):
+def test_each_redraw_takes_one_snapshot_in_every_cast_status(tmp_path, taken, status):
     def answer(turn):
         if status == "failed":
             raise RuntimeError("gone")
@@ -140,7 +140,7 @@ def frames_of_a_run(path, most):
 
 
 @pytest.mark.parametrize("items, steps, most", [(3, 4, 1_210), (120, 200, 1_430)])
-def test_step_and_its_frame_stay_within_call_limits(tmp_path, drawn, items, steps, most):
+def test_step_and_its_redraw_stay_within_call_limits(tmp_path, drawn, items, steps, most):
     """The rows of earlier steps and the texts of the items must not be built again."""
     cast = h.start(tmp_path, h.loop_config(), h.loop_agents(items))
     cast.run(steps=steps)
@@ -157,7 +157,7 @@ def test_step_and_its_frame_stay_within_call_limits(tmp_path, drawn, items, step
     assert 0 < calls <= most
 
 
-def test_frames_are_consistent_during_a_run(tmp_path):
+def test_redraws_are_consistent_during_a_run(tmp_path):
     """The bar, timeline, inspector and graph of one redraw must show the same number of steps."""
     frames, runs = [], 0
     while len(frames) < FRAMES:
@@ -212,7 +212,7 @@ def test_first_click_is_drawn_immediately_and_later_clicks_are_throttled(cast, m
     panel.close()
 
 
-def test_redraw_requested_by_a_run_that_a_callback_starts_waits_for_the_end_of_a_short_run(cast, monkeypatch):
+def test_redraw_is_delayed_if_a_callback_starts_a_run(cast, monkeypatch):
     """Otherwise each step would first draw that it is running."""
     waits = []
     monkeypatch.setattr(base, "call_later", lambda wait, _: waits.append(wait))
@@ -229,7 +229,7 @@ def test_redraw_requested_by_a_run_that_a_callback_starts_waits_for_the_end_of_a
     panel.close()
 
 
-def test_redraw_requested_by_a_callback_happens_at_its_end(cast, drawn):
+def test_redraw_requested_by_a_callback_happens_when_the_callback_ends(cast, drawn):
     panel = CastPanel(cast)
     drawn.clear()
     seen = []

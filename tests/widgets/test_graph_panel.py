@@ -799,7 +799,7 @@ def test_mime_bundle_contains_widget_picture_and_text():
     assert set(panel._repr_mimebundle_()) == {"image/svg+xml", "text/plain"}
 
 
-def test_two_displays_share_one_view():
+def test_two_displays_of_a_panel_show_the_same_widget():
     panel = GraphPanel(rework())
     views = [panel._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"] for _ in range(2)]
     assert views[0] == views[1]

@@ -28,7 +28,7 @@ def looked(cast, tab="", selected=None, past=None, *, busy=False, only=""):
     return {**state, "tabs": [name for name, _, _ in state["tabs"]]}
 
 
-def test_inspector_has_all_tabs_for_a_past_step_and_only_the_state_tab_for_the_start(cast):
+def test_inspector_shows_all_tabs_for_a_past_step_but_only_the_state_for_the_start(cast):
     view = looked(cast, past=cast.at(2))
     assert (view["tabs"], view["tab"]) == (OF_STEP, "output")
     assert view["title"] == {

@@ -34,7 +34,7 @@ def test_message_fields_are_validated_by_the_signature_of_the_handler():
     assert fields_of({"kind": "select", "element": None}) == {"element": None}, "null is a value where one is required"
 
 
-def test_message_guards_run_before_the_handler_and_their_questions_are_answered():
+def test_message_guards_run_before_the_handler_and_may_ask_a_question():
     calls = []
 
     class Receiver:
@@ -113,7 +113,7 @@ class Canvas:
         return self.selections.get(element)
 
 
-def test_canvas_elements_are_parsed_into_parts():
+def test_element_ids_from_the_canvas_are_translated_into_parts_of_the_loadout():
     def read(kind, **fields):
         return canvas_messages.messages[kind].validate(fields, Canvas())
 

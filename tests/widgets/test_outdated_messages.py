@@ -116,7 +116,7 @@ def assert_refused(panel, message):
     assert panel.cast.runner.session is before
 
 
-def test_every_action_message_requires_an_identity(tmp_path, panel):
+def test_every_message_that_changes_a_cast_must_identify_the_displayed_state(tmp_path, panel):
     messages = cast_messages.messages
     quiet = VIEWS | SETTINGS | {kind for kind, message in messages.items() if message.is_question}
     assert set(ACTING) == set(messages) - quiet
@@ -223,7 +223,7 @@ def test_approval_of_a_command_does_not_cover_a_repeated_request(tmp_path, panel
     assert len(smith.ran) == 1
 
 
-def test_names_and_breakpoints_do_not_change_the_identity_of_an_action(tmp_path, panel):
+def test_action_stays_valid_if_a_name_or_breakpoint_is_added(tmp_path, panel):
     cast = cast_scenes.by_a_person(tmp_path)
     cast_panel = panel(cast)
     before = identity(cast.now)
@@ -233,7 +233,7 @@ def test_names_and_breakpoints_do_not_change_the_identity_of_an_action(tmp_path,
     assert "Nothing was done" not in send(cast_panel, from_page(cast_panel, "items_answer", rows=PLAN, reason=""))
 
 
-def test_identity_of_an_action_is_stable_across_restarts_and_differs_in_a_fork(tmp_path):
+def test_identity_of_a_displayed_state_survives_restarts_and_differs_in_a_fork(tmp_path):
     cast = cast_scenes.held(tmp_path)
     fork = cast.fork()
     before = identity(cast.now)

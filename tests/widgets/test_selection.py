@@ -35,7 +35,7 @@ def test_definitions_of_sockets_and_loops_contain_the_configured_fields():
     assert (loop["sockets"], loop["consumes"]) == (["Build", "Eval"], {"from": "Plan"})
 
 
-def test_edge_details_show_the_last_decision(cast):
+def test_edge_details_show_the_last_routing_decision(cast):
     cast.run()
     inspector = Inspector(cast.graph, cast.now)
     exit_key = "loop-exit:items:exit:Socket-4:satisfied"

@@ -70,7 +70,7 @@ def test_latest_steps_of_the_timeline_are_sent_first(cast, monkeypatch):
     assert rows.between(now, state["total"] + 1, 10**9) == []
 
 
-def test_again_menu_offers_to_go_back_only_on_the_current_branch_of_a_writable_cast(cast):
+def test_going_back_is_offered_only_on_the_current_branch_of_a_writable_cast(cast):
     cast.run(steps=2)
     past = cast.at(1)
 
@@ -87,7 +87,7 @@ def test_again_menu_offers_to_go_back_only_on_the_current_branch_of_a_writable_c
     assert labels(cast.now, cast.now, past, None)[:2] == ["Fork from here", "Go back to here"], "the result is kept"
 
 
-def test_rows_mark_edits_and_pins(cast):
+def test_timeline_rows_mark_edits_and_pins(cast):
     cast.run(steps=2)
     cast.edit.set("note", "x")
     cast.pins.add("Socket-3", {"satisfied": True})
@@ -118,7 +118,7 @@ def test_overlong_list_of_items_is_truncated_and_read_only(tmp_path):
         cast.close()
 
 
-def test_item_rows_keep_their_origin_and_unchanged_fields():
+def test_edited_item_rows_keep_their_original_positions_and_other_fields():
     items = [{"title": "a", "context": "x"}, "loose"]
     rows = [ItemRow("new", "y"), ItemRow("loose", "", 1), ItemRow("a", "z", 0)]
     made, origins = edited_items(rows, items, items)
@@ -128,7 +128,7 @@ def test_item_rows_keep_their_origin_and_unchanged_fields():
     assert edited_items([ItemRow("a", "x", 0)], items, None)[1] is None
 
 
-def test_edits_do_not_truncate_a_partially_sent_text():
+def test_editing_a_row_keeps_the_full_text_that_the_page_received_only_in_part():
     items = [{"title": "a", "context": "x" * 9_000, "more": 1}, {"title": "b", "context": "y"}]
     rows = [ItemRow("b", "y", 1), ItemRow("a", None, 0)]
     assert edited_items(rows, items, items) == ([items[1], items[0]], [1, 0])
@@ -156,7 +156,7 @@ def test_long_items_are_truncated_on_the_page(tmp_path):
     short.close()
 
 
-def test_r46_moves_are_announced_before_rows_are_applied(cast):
+def test_r46_preview_announces_the_resulting_order_before_rows_are_applied(cast):
     cast.run(until=lambda c: c.now.engine.cursors.get("workItemIndex") == 1)
     cast.run(steps=1)
     assert items_state(cast.now, ItemTexts(), busy=False)["stands"] == ["done", "being worked on", "open"]
@@ -177,7 +177,7 @@ def test_r46_moves_are_announced_before_rows_are_applied(cast):
     assert "'b' is being worked on" in refused[0]
 
 
-def test_rows_of_the_page_are_matched_to_the_applied_list(cast):
+def test_rows_sent_by_the_page_are_matched_to_the_work_items(cast):
     """The page sends plain objects and not the values that the cast returned."""
     cast.step()
     rows = [{"title": "", "context": ""}, *({**item} for item in cast.now.work_items)]
@@ -188,7 +188,7 @@ def test_rows_of_the_page_are_matched_to_the_applied_list(cast):
 # -- the state ----------------------------------------------------------------------------------------
 
 
-def test_item_with_several_aliases_is_one_row():
+def test_state_tree_shows_an_item_with_several_aliases_once():
     one = h.item("a")
     data = {"item": one, "currentWorkItem": dict(one), "note": "n", "workItems": [one], "workItem": dict(one)}
     assert aliases(data) == {"item": ["currentWorkItem", "workItem"]}
@@ -210,7 +210,7 @@ def test_state_tree_is_truncated_and_counts_omitted_entries():
     assert (node["children"], node["more"]) == ([], 1)
 
 
-def test_difference_of_an_item_with_several_names_is_shown_once():
+def test_change_of_an_item_with_several_names_is_shown_once():
     before = {"item": h.item("a"), "workItem": h.item("a")}
     after = {"item": h.item("b"), "workItem": h.item("b")}
     told = diff_blocks(before, after, "t")[1].as_text()
@@ -231,7 +231,7 @@ def test_state_changes_are_listed():
     ]
 
 
-def test_structured_values_are_shown_as_parts():
+def test_added_and_removed_structures_are_compared_value_by_value():
     item = {"title": "Outline", "context": "three headings"}
     _, found = diff_blocks({"gone": [1]}, {"item": item}, "what changed")
     assert found.as_text().splitlines() == [

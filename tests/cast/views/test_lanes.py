@@ -177,7 +177,7 @@ def done(tmp_path):
     return cast
 
 
-def test_steps_of_lanes_are_counted_and_shown_in_their_lane(done):
+def test_steps_in_lanes_are_counted_and_shown_with_their_lane(done):
     now = done.now
     assert status_lines(now)[0].startswith("T: complete after 2 steps, 8 in lanes")
     assert [(step.number, step.lane) for step in now.all_steps] == [
@@ -192,7 +192,7 @@ def test_steps_of_lanes_are_counted_and_shown_in_their_lane(done):
     assert "more" not in repr(done.at(1).steps)
 
 
-def test_questions_and_events_name_the_lane_they_belong_to(tmp_path):
+def test_questions_and_events_name_their_lane(tmp_path):
     def check(last):
         event = [{"type": "seen", "message": str(last)}]
         return json.dumps({"satisfied": True, "context": "fine", "event": event})
@@ -225,7 +225,7 @@ def test_item_table_shows_the_lane_of_each_item(done, waiting, tmp_path):
     assert "<img" not in items_view(waiting.now).as_html()
 
 
-def test_blame_attributes_joined_values_to_the_lanes(done):
+def test_blame_names_the_lanes_as_the_source_of_their_joined_results(done):
     (one,) = done.blame("parallelResults.0.name")
     assert (one.step, one.socket, one.rule, one.after) == (1, None, "P6", "ui")
     assert "the lanes" in repr(done.blame("parallelResults"))

@@ -93,7 +93,7 @@ def test_views_of_a_cast_contain_names_and_titles(cast, part):
     assert "Check" in text or "Build" in text
 
 
-def test_step_has_its_name_without_its_cast(cast):
+def test_step_can_show_its_socket_name_without_access_to_its_cast(cast):
     step = cast.steps.at(3)
     assert (step.name, step.name_of("end"), step.name_of("elsewhere")) == ("Check", "the end", "elsewhere")
     assert step.title == "Step 3: Check, visit 1, item Part 1"
@@ -150,7 +150,7 @@ def test_saved_tests_report_a_changed_limit_with_names(cases):
     assert line.startswith("Review-Code (only), satisfied false: ")
 
 
-def test_name_is_accepted_where_it_is_shown(release):
+def test_displayed_socket_name_is_accepted_as_an_argument(release):
     graph = release.graph("Release-Pipeline")
     name = graph.names["Socket-2"]
     odds = release.odds("Release-Pipeline", {name: 0.1, "*": 0.9}, 1)

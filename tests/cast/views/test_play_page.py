@@ -25,7 +25,7 @@ def bench(tmp_path):
 
 @needs_node
 @pytest.mark.parametrize("name", [*LESSONS, "Plan-Build-Eval", "Full-Auto"])
-def test_10000_random_taps_on_a_play_page_lead_where_the_engine_goes(bench, tmp_path, name):
+def test_10000_random_taps_on_a_play_page_follow_the_same_routes_as_the_engine(bench, tmp_path, name):
     explored = bench.explore(name)
     page = explored.play(tmp_path / "play.html")
     taps = random_taps(explored.graph, explored.items, name)
@@ -64,7 +64,7 @@ def test_reason_for_an_empty_list_says_that_the_loop_is_skipped(bench):
     )
 
 
-def test_answer_without_a_verdict_is_distinguished_from_verdicts(bench):
+def test_play_page_distinguishes_an_answer_without_a_verdict_from_a_verdict(bench):
     graph = bench.gallery()["last-page"].graph
     data = play_data(graph, explore_states(graph, (1,)), 0.5)
     answers = {state[1]: [data["texts"][move[1]] for move in state[5]] for state in data["states"] if state[5]}

@@ -38,7 +38,7 @@ def test_saved_tests_cover_drafts_and_varying_utilities(tmp_path):
     assert [read_case(path).check() for path in paths] == [[], [], []]
 
 
-def test_case_linked_to_a_config_file_fails_when_its_routing_changes(wb, tmp_path):
+def test_case_that_follows_a_config_file_fails_when_the_routing_changes(wb, tmp_path):
     document = json.loads(json.dumps(wb.loadouts.config.document))
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(document))
@@ -71,7 +71,7 @@ def test_saving_tests_with_malformed_answers_is_refused(tmp_path, monkeypatch):
         ExploreView(build_graph(document), 0).save_tests(tmp_path)
 
 
-def test_end_after_a_failed_visit_has_a_passing_case(tmp_path):
+def test_saved_test_of_a_cast_that_ends_with_a_failed_visit_passes(tmp_path):
     document = config({"Do": asks(edge("Fix", "failed", most=1), edge("end")), "Fix": at("P", edge("Do"))})
     paths = ExploreView(build_graph(document), 0).save_tests(tmp_path)
     assert {path.name.partition(".")[0] for path in paths} == {"complete", "edge_traversals_exhausted-at-Do", "ways"}
@@ -155,7 +155,7 @@ def test_rule_that_does_not_hold_is_not_saved(wb, tmp_path, rule, kind):
     assert not (tmp_path / "cases").exists()
 
 
-def test_saved_route_may_lead_to_a_loop_that_is_skipped(tmp_path):
+def test_saved_route_may_name_the_target_after_a_skipped_loop(tmp_path):
     """Without items, a socket leads to the same exit whether its edge leads into the loop or to the end."""
     document = config(
         {"Plan": asks(edge("Do"), materia="G"), "Do": asks(edge("Do"), advance={})},

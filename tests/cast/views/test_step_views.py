@@ -208,7 +208,7 @@ def test_context_update_without_write_access_is_shown_as_a_warning(tmp_path):
 @pytest.mark.parametrize(
     "make, start_from", [(EnvelopeProtocol().layout, envelope()), (ContractProtocol().layout, contract())]
 )
-def test_any_field_value_is_shown_escaped(make, start_from):
+def test_field_values_of_any_type_are_escaped(make, start_from):
     for path in paths_of(start_from):
         for value in [*VALUES, *HOSTILE[:12]]:
             made = with_changes(start_from, {path: value})
