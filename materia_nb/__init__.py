@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from materia_nb.sweep import Sweeps
 
     class Workbench(cast_workbench.Workbench):
-        """The workbench for type checkers, with two attributes whose types are unknown to its own module."""
+        """The workbench for type checkers, with two attributes whose types the module of the class cannot import."""
 
         @property
         def sweep(self) -> Sweeps:

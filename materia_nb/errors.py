@@ -457,7 +457,7 @@ def redact_library_logs() -> None:
 
 
 def _redact_record(record: logging.LogRecord) -> None:
-    """Replace the content of a log record by one redacted line with its message and exception, without a traceback."""
+    """Replace the content of a log record with one redacted line: its message and exception, without a traceback."""
     try:
         text = record.getMessage()
     except (TypeError, ValueError, KeyError):  # the arguments do not match the message

@@ -1,6 +1,6 @@
 """File access: read regular files up to a size limit, and write files atomically.
 
-No other module of the package opens files, which ``scripts/lint_files.py`` checks. As a result, pipes and devices are
+No other module of the package opens files; ``scripts/lint_files.py`` checks this. As a result, pipes and devices are
 rejected without waiting, readers never see an incomplete file, and an interrupt never leaves a file handle open.
 """
 
@@ -152,7 +152,7 @@ def replace_file(
 def _write_then_link(path: Path | str, content: bytes, sync: bool, folder_fd: int | None) -> bool:
     """Write an unnamed file and link it at ``path``; return False if ``path`` exists or linking is not supported.
 
-    This method changes the folder only once, and a killed process does not leave a temporary file behind.
+    The folder is changed only once, and a killed process does not leave a temporary file behind.
     """
     if not _TMPFILE_FLAGS:
         return False

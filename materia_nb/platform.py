@@ -30,8 +30,8 @@ _POLL_S: Final = 0.05
 class Stop(threading.Event):
     """A lock-free event that can be set and cleared while interrupts arrive.
 
-    If an interrupt arrives during ``set`` or ``clear`` of a ``threading.Event``, its lock stays acquired, and every
-    later call waits forever.
+    A ``threading.Event`` is not suitable: if an interrupt arrives during its ``set`` or ``clear``, the event stays
+    locked, and every later call waits forever.
 
     Attributes:
         since: the time of the first ``set``, in seconds of ``time.monotonic``, or None while the event is not set.
@@ -71,7 +71,7 @@ class Stop(threading.Event):
 
 @contextlib.contextmanager
 def without_collecting() -> Iterator[None]:
-    """Disable the garbage collector during the creation of many long-lived values, which it would scan repeatedly."""
+    """Disable the garbage collector while many long-lived values are created, because it would scan them repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -241,7 +241,7 @@ def start_thread(function: Callable[[], object], name: str) -> BackgroundWork:
 
 
 class _DeferredWork:
-    """Work on platforms without threads, which the event loop or the first caller of ``join`` runs."""
+    """A background function for platforms without threads; the event loop or the first caller of ``join`` runs it."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function: Callable[[], object] | None = function
@@ -315,8 +315,8 @@ class released_slot:  # noqa: N801 - as above
 def recording_folder(folder: Path) -> Path:
     """Return a folder in which files can be written incrementally: ``folder``, or an in-memory folder in a browser.
 
-    In a browser, the drive of the kernel belongs to the page. The page handles each access, and saves a file only when
-    the file is closed. Files in memory are lost when the kernel ends.
+    In a browser, the page provides the kernel's file system and saves a file only when the file is closed. Files that
+    stay open for a long time are therefore written in memory, and are lost when the kernel ends.
     """
     if _IS_BROWSER and folder.is_relative_to(_BROWSER_DRIVE):
         return Path.home() / folder.relative_to(_BROWSER_DRIVE)
@@ -393,7 +393,7 @@ def unlock_file(handle: int) -> None:
 
 
 Progress: TypeAlias = bool | Callable[[int, int], object]
-"""True for a progress bar, False for no report, or a function that receives the finished and total numbers of units."""
+"""True for a progress bar, False for no report, or a function that receives the finished and the total unit count."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")

@@ -12,7 +12,7 @@ _SUFFIX = ".materia-case.json"  # not imported: every run of pytest loads this m
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that accepts the current outcome of saved test cases."""
+    """Add the option ``--materia-update``, which makes the current outcome of each test case the expected one."""
     parser.addoption("--materia-update", action="store_true", help="accept changed outcomes of *.materia-case.json")
 
 

@@ -44,7 +44,7 @@ class BenchPin(NamedTuple):
 
     Attributes:
         chosen: the pinned answer.
-        loadout: the name of the only loadout whose casts use the pin of a socket; None for the pin of a materia, which
+        loadout: the name of the loadout to which the pin of a socket is limited; None for the pin of a materia, which
             applies to all loadouts.
     """
 

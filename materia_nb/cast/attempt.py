@@ -492,7 +492,7 @@ def _session_to_ask(runner: Runner, socket: str | None) -> Session:
 
 
 def entered(rules: Rules, session: Session) -> Session | None:
-    """Return the session after entering the next socket, or None if that socket does not need an answer."""
+    """Return the session after entering the next socket, or None if the cast is not waiting after that."""
     if session.state.status == "ready":
         session = fold(rules, session, decide.enter(rules, session, now()))
     return session if session.state.status == "waiting" else None

@@ -77,14 +77,14 @@ class Breakpoint(NamedTuple):
     Attributes:
         kind: the event: ``before`` or ``after`` a socket; when an ``edge`` of the socket is taken; when an output is
             ``refused``, ``not_satisfied``, the ``same_again`` as an earlier output, or an ``empty_answer`` (R64); when
-            a step has ``changed`` a value in the state; or after ``every`` further ``amount`` that the cast uses.
+            a step has ``changed`` a value in the state; or each time the cast has used another ``amount`` (``every``).
         socket: the id of the socket. None for ``changed``, or to stop at the outputs of any socket.
         edge: the number of an edge of the socket, counting from 1; or the id of a socket, or ``end``, for every edge
             that leads there.
         path: the dotted path of the watched value in the state.
         nth: the number of the occurrence at which to stop, such as 3 for only the third occurrence in a cast. None to
             stop at every occurrence.
-        amount: the amount of ``unit`` that can be used between two stops, by ``socket`` alone if it is set.
+        amount: the amount that can be used between two stops, in ``unit``. If ``socket`` is set, only its usage counts.
         unit: the unit of ``amount``. Usage that agents did not report is not counted (R56).
         lane: the name of the only lane in which to stop; None to stop in every lane and outside lanes.
         where: a condition that must hold, such as ``state.score < 3``, or None. See ``compile_condition``.

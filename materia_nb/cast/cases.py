@@ -62,8 +62,8 @@ class Case:
         """Run the test case and return a line for each expectation that is not met.
 
         Raises:
-            MateriaError: the loadout has problems, the config file to test does not exist, a rule is neither broken nor
-                proven (``no_witness``), or the test case is damaged (``bad_case``).
+            MateriaError: the loadout has problems, the config file to test does not exist, a rule is not broken but
+                also not proven (``no_witness``), or the test case is damaged (``bad_case``).
         """
         try:
             return self._check()
@@ -122,7 +122,7 @@ class Case:
     def _changed_moves(self, exploration: Exploration, graph_of_case: Graph) -> list[str]:
         """Return a line for each visit that has become possible or is no longer possible.
 
-        If all visits are the same, the casts of the loadout are compared with those of ``graph_of_case``.
+        If all visits are the same, the casts of the loadout are compared with the casts of ``graph_of_case``.
         """
         expected, names = self.fields["ways"], shared_names(graph_of_case, exploration.graph)
         moves = exploration.moves
@@ -223,7 +223,7 @@ def _expected(replayed: Session, missing_answer: MissingAnswer | None) -> dict[s
 
 
 def _broken_rules(exploration: Exploration, rules: Sequence[CastRule]) -> Iterator[str]:
-    """Yield a line for each rule that a cast can break, with the shortest such cast."""
+    """Yield a line for each rule that a cast can break, with the shortest cast that breaks the rule."""
     names = exploration.graph.names
     for rule in rules:
         if (cast := exploration.counterexample(rule)) is not None:

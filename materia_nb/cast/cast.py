@@ -1,7 +1,7 @@
 """A cast, with methods to inspect, continue, edit and fork it.
 
-A cast only stops between steps. If the cast has to wait for a person, the method that runs it returns. The next call of
-such a method continues the cast.
+A cast stops only between steps. A method that runs the cast returns if the cast has to wait for a person. Calling the
+method again continues the cast.
 """
 
 from __future__ import annotations
@@ -82,19 +82,19 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def approvals(self) -> Approvals:
-        """Requests awaiting a person's approval, for example for ``cast.approvals.approve()``."""
+        """The requests that await a person's approval, with methods such as ``cast.approvals.approve()``."""
         return Approvals(self.runner)
 
     @property
     def breakpoints(self) -> CastBreakpoints:
-        """The breakpoints of the cast, for example for ``cast.breakpoints.add("Socket-3", kind="after")``."""
+        """The breakpoints of the cast, with methods such as ``cast.breakpoints.add("Socket-3", kind="after")``."""
         stops = self.runner.stops
         assert isinstance(stops, CastBreakpoints)  # noqa: S101 - see __init__
         return stops
 
     @property
     def pins(self) -> Pins:
-        """The pinned answers of the cast (R40), for example for ``cast.pins.add("Socket-3", "done")``."""
+        """The pinned answers of the cast (R40), with methods such as ``cast.pins.add("Socket-3", "done")``."""
         return Pins(self.runner)
 
     @property
@@ -104,7 +104,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def labels(self) -> Labels:
-        """The labels of the cast and its steps, for example for ``cast.labels.add(3, note="too long")``."""
+        """The labels of the cast and its steps, with methods such as ``cast.labels.add(3, note="too long")``."""
         return Labels(self.runner)
 
     def show(self, panel: str | None = None, *, height: int | None = None) -> Any:
@@ -127,7 +127,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
 
     @property
     def agents(self) -> AgentTable:
-        """The agents of the cast, for example for ``cast.agents.set("Write", function)``."""
+        """The agents of the cast, with methods such as ``cast.agents.set("Write", function)``."""
         return self.runner.agents
 
     # -- inspecting ---------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
         return self.runner.snapshot()
 
     def at(self, step: int, branch: int | None = None) -> Snapshot:
-        """Return a snapshot of the cast after the step with the number ``step``; 0 is the start of the cast.
+        """Return a snapshot of the cast after step number ``step``; 0 is the start of the cast.
 
         With ``branch``, the step is looked up in the abandoned branch with this number.
         """
@@ -292,7 +292,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def step(self, *, ask: bool = True) -> StepRecord | None:
         """Run one socket and return its step, or None if the cast ended because no socket was left.
 
-        If the socket belongs to a person, the cast waits for the answer. If the socket is interrupted, the cast also
+        If a person must answer the socket, the cast waits for the answer. If the socket is interrupted, the cast also
         waits, and the next step runs the socket again.
 
         Args:
@@ -337,7 +337,7 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
                     return pause
 
     async def arun(self, until: str | Callable[[Cast], bool] | None = None, *, steps: int | None = None) -> Pause:
-        """Run steps like :meth:`run` without blocking the caller's event loop, on which coroutine agents also run.
+        """Run steps like :meth:`run`, but without blocking the caller's event loop. Coroutine agents use the same loop.
 
         Cancelling the call stops the cast like an interrupt, and the cast can be continued. A function that is not a
         coroutine cannot be stopped, so the cast abandons it and discards its answer.
@@ -444,9 +444,9 @@ class Cast(AbstractContextManager["Cast"], AbstractAsyncContextManager["Cast"]):
     def reply(self, answer: str | Mapping[str, JSON], *, lane: str | None = None) -> StepRecord:
         """Answer the socket that waits for a person, the question of an agent, or the socket that failed.
 
-        An object is converted to the handoff format of the socket. If an agent has put the cast on hold, it receives a
-        string in the same conversation. If the cast failed or was aborted during a visit, the answer replaces the
-        missing answer of the agent, or the missing stdout of the utility (R6-R10). The journal, ``why`` and the
+        An object is converted to the handoff format of the socket. If an agent has put the cast on hold, a string
+        continues the conversation with the agent. If the cast failed or was aborted during a visit, the answer replaces
+        the missing answer of the agent, or the missing stdout of the utility (R6-R10). The journal, ``why`` and the
         timeline show that a person answered.
 
         An answer that violates the handoff rules is refused with all of its issues: nothing is recorded, no repair turn

@@ -1,4 +1,4 @@
-"""Editable breakpoints of a loadout or a cast, which are stored in files."""
+"""Editable breakpoints of a loadout or a cast, stored in files."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         kind: OutputKind | None = None,
         edge: int | str | None = None,
     ) -> None:
-        """Remove all breakpoints of a socket or path, or those that :meth:`add` would create with the same arguments.
+        """Remove all breakpoints of a socket or path, or the ones that :meth:`add` would create with these arguments.
 
         If there are no arguments, remove every breakpoint.
         """
@@ -209,7 +209,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
 
     @abstractmethod
     def change(self, edit: BreakpointEdit) -> None:
-        """Replace the stored breakpoints with those that ``edit`` returns."""
+        """Replace the stored breakpoints with the breakpoints that ``edit`` returns."""
 
     def _condition_spec(self, socket: str | None, edge: int | str | None, kind: OutputKind | None) -> Breakpoint:
         """Return the breakpoint that the arguments of :meth:`add` describe, without ``nth``, ``lane`` and condition."""
@@ -252,7 +252,7 @@ class CastBreakpoints(EditableBreakpoints):
             self._report_problem()
 
     def follow(self, followed: Breakpoints) -> None:
-        """Set the breakpoints of the workbench, which the cast uses unless it has its own copy."""
+        """Set the workbench breakpoints that the cast uses while it has no copy of its own."""
         self._followed = followed
         self._report_problem()
 

@@ -186,7 +186,7 @@ class Edits(PartOfCast):
     def state(self, data: Mapping[str, JSON]) -> tuple[str, ...]:
         """Replace the whole state.
 
-        The lists of loops are sorted as :meth:`items` does, and the same sentences are returned.
+        The lists of work items are sorted as in :meth:`items`, which also describes the returned sentences.
 
         Raises:
             MateriaError: the data is not JSON, the current item would be removed (``working``), or a step is running
@@ -334,7 +334,7 @@ class Edits(PartOfCast):
 
 
 class Labels(PartOfCast, Displayable):
-    """The labels of a cast and its steps, which do not affect how the cast runs."""
+    """The labels of a cast and its steps. Labels do not affect how the cast runs."""
 
     def __repr__(self) -> str:
         return f"<labels of {self._runner.run_dir.path.name}: {len(self._runner.session.labels)}>"
@@ -453,7 +453,7 @@ class Approvals(ApprovalRequests):
     """The requests in which agents of a cast ask for a decision, and the methods that answer them."""
 
     def __init__(self, runner: Runner, lane: str | None = None) -> None:
-        """Create the approvals of a lane. The default is the only lane that has a request, or else the cast."""
+        """Create the approvals of a lane, by default of the only lane that has a request, or else of the cast."""
         asking_lanes = [] if lane is not None else runner.lanes_waiting_for_person
         name = lane if lane is not None else asking_lanes[0] if len(asking_lanes) == 1 else None
         if name is None:
@@ -559,7 +559,7 @@ class Approvals(ApprovalRequests):
 
         Args:
             satisfied: the verdict; by default the verdict in the output.
-            target: the id of the socket at which to continue, or ``end``; by default the edges of the socket decide.
+            target: the id of the socket at which to continue, or ``end``; by default the socket's edges determine it.
 
         Raises:
             MateriaError: the cast is not on hold (``not_held``), or the socket does not exist.

@@ -90,7 +90,7 @@ _RECORDING: Final = FileFormat(
     "recording", RECORDING_FORMAT, "write a recording of the current cast with `export recording FILE`"
 )
 _META: Final = ("model", "provider", "finish")
-"""Metadata of answers that recordings include. Other metadata may contain paths or secret keys."""
+"""Names of the answer metadata that recordings include. Other metadata may contain paths or secret keys."""
 _KINDS: Final[Mapping[str, TurnKind]] = {
     "work": "work",
     "repair": "repair",

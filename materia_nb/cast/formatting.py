@@ -145,7 +145,7 @@ class StepList(TableSequence[StepRecord]):
         Args:
             steps: the steps of the cast.
             graph: the loadout of the cast.
-            note: a sentence about steps that the list does not contain, which is displayed below the table.
+            note: a sentence to display below the table, about steps that the list does not contain.
         """
         super().__init__(steps)
         self._graph, self._note = graph, note
@@ -379,7 +379,7 @@ def summarize_verdict(step: StepRecord, max_chars: int) -> str:
 
 
 def describe_outcome(step: StepRecord) -> str:
-    """Describe the result of a step: the name of the next socket, the kind of failure, or that the step is waiting or on hold."""
+    """Describe the result of a step: the name of the next socket, the kind of failure, or a status such as waiting."""
     decision = step.decision
     if decision is None or decision.by in ("reissue", "finalize"):
         return "waiting"

@@ -59,7 +59,7 @@ class Card(Displayable):
         kind: ``pattern`` or ``mistake``.
         title: the title of the card.
         purpose: one line with the purpose of a pattern, or with a user's complaint about a mistake.
-        request: the request to cast the loadout with.
+        request: the request with which to cast the loadout.
         answers: the scripted answers by materia, in the format of ``wb.cast(..., agents={"*": answers})``.
         look: the details of the cast that the reader should observe, one per line.
         document: the config, which contains a single loadout.
@@ -110,8 +110,8 @@ class Card(Displayable):
     def cases(self) -> tuple[Path, ...]:
         """The paths of the test cases of the card, which ``materia_nb.cast.cases`` reads and pytest runs.
 
-        The test cases of the card's own casts come first. They are followed by the test cases in the directory with the
-        name of the card, which ``explore(...).save_tests`` wrote: one for each end, and one for all possible visits.
+        The test cases of the card's own casts come first. The directory with the name of the card contains the others,
+        written by ``explore(...).save_tests``: one for each possible end, and one for all possible visits.
         """
         own, explored = self.folder.glob(f"{self.name}.*{CASES}"), (self.folder / self.name).glob(f"*{CASES}")
         return (*sorted(own), *sorted(explored))
@@ -146,7 +146,7 @@ class Gallery(Displayable, Mapping[str, Card]):
         self._by_code = {card.diagnosis.code: card for card in cards if card.diagnosis is not None}
 
     def __getitem__(self, name: str) -> Card:
-        """Return a card by its name, or a mistake by the code that ``check`` reports, such as ``late-retry``.
+        """Return the card with this name, or the mistake for which ``check`` reports this code, such as ``late-retry``.
 
         Raises:
             MateriaError: the card does not exist (``unknown_card``).
@@ -168,7 +168,7 @@ class Gallery(Displayable, Mapping[str, Card]):
         return name in self._cards
 
     def of(self, kind: CardKind) -> tuple[Card, ...]:
-        """Return all patterns, or all mistakes."""
+        """Return all cards of one kind: all patterns, or all mistakes."""
         return tuple(card for card in self._cards.values() if card.kind == kind)
 
     def __repr__(self) -> str:
@@ -282,8 +282,8 @@ _CELL_METADATA: Final[Mapping[str, JSON]] = {
     "exercise": {"tags": ["raises-exception"]},  # raises until it is solved; the tag lets the run of all cells continue
     "folded": {"jupyter": {"source_hidden": True}},
 }
-"""Maps the word after the language of a code fence to the metadata of its notebook cell. Cells with the word ``castable``
-are omitted if the loadout cannot be cast."""
+"""Metadata of notebook cells, by the word after the language of a code fence. Cells with the word ``castable`` are
+omitted if the loadout cannot be cast."""
 
 
 def _cells(card: Card) -> Iterator[dict[str, JSON]]:

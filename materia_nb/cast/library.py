@@ -48,7 +48,7 @@ class Loadouts(Mapping[str, str], Displayable):
         bundled: False to exclude the loadouts of the package.
 
     Attributes:
-        refused: the name of the most recently defined loadout if its problems prevented its selection, or None.
+        refused: the name of the most recently defined loadout if it was not selected because of problems, or None.
     """
 
     def __init__(self, project: Path, *, bundled: bool = True) -> None:
@@ -238,7 +238,7 @@ class Loadouts(Mapping[str, str], Displayable):
         return require_known_protocols(self.config.graph(self.require_loadout(name or self.chosen)))
 
     def _graph_of_file(self, path: Path) -> Graph:
-        """Return the active loadout of a config file, which is read on top of the other layers."""
+        """Read a config file on top of the other layers, and return its active loadout."""
         config = self.read(path)
         graph = config.graph()
         layer = next(layer for layer in config.layers if layer.name == "given")
@@ -561,7 +561,7 @@ def copy_scripts(graph: Graph) -> list[str]:
 
 
 def utility_folders() -> tuple[Path, ...]:
-    """Return the directory of the copied utility scripts as a tuple, which is empty for a user without a profile."""
+    """Return a tuple with the directory of the copied utility scripts, or an empty tuple if the user has no profile."""
     profile = profile_directory(os.environ)
     return () if profile is None else (profile / utility_step.SCRIPT_FOLDER,)
 

@@ -83,7 +83,7 @@ class Casts(Displayable):
 
     Attributes:
         last: the cast that was started or opened most recently, or None.
-        bench: the workbench that the casts belong to, which their views use; None if there is no workbench.
+        bench: the workbench that the views of the casts use; None if there is no workbench.
     """
 
     def __init__(self, loadouts: Loadouts, agents: AgentTable, *, sync: bool = False) -> None:
@@ -409,8 +409,8 @@ class Casts(Displayable):
                 config file, or the result of ``wb.loadouts.show`` or ``wb.graph``.
             b: the second value, which must be of the same kind.
             behaviour: True to compare the possible casts of two loadouts instead of their fields.
-            satisfied: the chances for the odds of both loadouts, as for ``wb.odds``.
-            items: the length of every list in the odds. Casts over lists of up to this length are compared.
+            satisfied: the probabilities from which the odds of both loadouts are computed, as for ``wb.odds``.
+            items: the length of every work item list in the odds; lists of up to this length are compared.
 
         Raises:
             MateriaError: a cast or loadout does not exist, the values are not of the same kind (``compare``), or a

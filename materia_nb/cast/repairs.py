@@ -93,7 +93,7 @@ class Redefinition(NamedTuple):
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The changed lines of the JSON definition with some context, each after its sign: ``+``, ``-`` or a space."""
+        """The changed lines of the JSON definition with some context, each prefixed with ``+``, ``-`` or a space."""
         changed_lines: list[tuple[str, str]] = []
         for key in _differing_fields(self.old, self.new):
             diff = ndiff(_field_lines(key, self.old), _field_lines(key, self.new))

@@ -50,7 +50,7 @@ _STOPPED_STATUSES = ("complete", "failed", "aborted")
 """Statuses in which the runner releases the journal and the lock, because only a user action can continue the cast."""
 
 _HOLDS: ContextVar[object] = ContextVar("_HOLDS", default=None)
-"""The lock holder on whose behalf the current code runs, including code in threads and event loops that it started."""
+"""The lock holder for which the current code runs. Threads and event loops that the code starts have the same value."""
 _FollowKind: TypeAlias = Literal["changes", "text", "events"]
 _E = TypeVar("_E", bound=ev.Event)
 
@@ -96,7 +96,7 @@ class Followers:
         return lambda: functions.remove(function) if function in functions else None
 
     def wants_each_step(self) -> bool:
-        """Return True if a callback follows changes or events. Each step must then be written immediately."""
+        """Return True if a callback is registered for changes or events. Each step must then be written immediately."""
         return bool(self._functions["changes"] or self._functions["events"])
 
     def follow(self, cast: object) -> None:
@@ -143,7 +143,7 @@ class RunContents(NamedTuple):
     """The contents of a run directory that is opened read-only.
 
     Attributes:
-        rules: the rules that follow from the recorded loadout.
+        rules: the rules of the recorded loadout.
         session: the session that the journal describes.
         project: the working directory of utilities and agents.
         problems: the reasons why this engine cannot cast the loadout (R41); empty if it can.
@@ -285,7 +285,7 @@ class Runner(Work):
         return Snapshot(*arguments, problems=self.problems, answered_by=self.answered_by, live=live)
 
     def report_text(self) -> None:
-        """Call the functions that are registered with ``cast.follow.text``, after another chunk of an answer."""
+        """Call the functions registered with ``cast.follow.text`` after another chunk of an answer has arrived."""
         self.followers.report("text")
 
     # -- changing the cast ----------------------------------------------------------------
@@ -308,9 +308,9 @@ class Runner(Work):
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Prepare a change to the cast, which is made in the block of a ``with`` statement; see :meth:`prepare_change`.
+        """Prepare a change that the block of a ``with`` statement makes to the cast; see :meth:`prepare_change`.
 
-        The statement must hold the lock itself, because an interrupt in a context manager could leave it locked.
+        The same ``with`` statement must acquire the lock. If this method did so, an interrupt could leave it locked.
         """
         self._is_changing = True
         try:
@@ -640,7 +640,7 @@ class Runner(Work):
     def write_now(self) -> None:
         """Acquire the lock and write the derived files. The caller must not hold the lock.
 
-        The cast is not busy in the meantime; a change only waits until the files have been written.
+        A change that is requested meanwhile waits until the files have been written, and is not refused as ``busy``.
         """
         with self.lock():
             self.write_derived()

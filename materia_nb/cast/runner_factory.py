@@ -51,7 +51,7 @@ class Plan:
     """The settings of a new cast, except for its request and agents.
 
     Attributes:
-        graph: the resolved loadout, which later changes of config files do not affect.
+        graph: the resolved loadout, which is not affected by later changes to config files.
         document: the config as written by the user, reduced to this loadout and its materia.
         source: a description of the origin of the config, for the journal.
         project: the working directory of utilities and agents.
@@ -90,7 +90,7 @@ class Prepared(NamedTuple):
     pins: Mapping[str, PinnedAnswer]
 
     def frozen(self) -> Prepared:
-        """Return a copy with the current agents, which later changes to the agents do not affect."""
+        """Return a copy that is not affected by later changes to the agents."""
         return self._replace(table=self.table.frozen())
 
 

@@ -1,4 +1,4 @@
-"""Immutable snapshots of a cast, which the panel, the magics and the graph pictures are rendered from."""
+"""Immutable snapshots of a cast, which the panel, the magics and the graph pictures display."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Live:
 
     @property
     def writer_name(self) -> str:
-        """The name of the program that runs a read-only cast, without its computer; "" if there is none."""
+        """The name of the program that runs a read-only cast, without the computer name; "" if no program runs it."""
         return (self.writer or "").partition(" on ")[0]
 
 
@@ -113,17 +113,17 @@ class Snapshot:
         latest: the most recent step, or None before the first step.
         visits: the number of visits to each socket, by socket id.
         waiting_at: the visit that is waiting for an output, or None.
-        held: the reason why the cast is on hold and what a person has to decide, or None.
+        held: the reason why the cast is on hold and the decision that a person must make, or None.
         failure: the reason why the cast failed or was aborted, or None.
         ending_decision: the decision that completed the cast after skipping loops without items, or None.
-        change_request: the change to a draft that a person has requested, which replaces the next prompt, or None.
+        change_request: a person's request to change a draft, which replaces the next prompt; None if there is none.
         calls: the tool calls that the agent has made so far in the waiting turn.
         edits: the edits that have not been undone, oldest first.
         can_undo: True if the latest edit can be undone because no step has been completed since the edit.
         abandoned: the steps that were abandoned by going back, one list per branch.
         pins: the pinned answers, by the name of the socket or materia (R40).
         lost_pins: the names of sockets and materia whose pinned function was lost with an earlier kernel.
-        is_state_locked: True for a lane and for a cast with running lanes, whose state cannot be edited.
+        is_state_locked: True if the state cannot be edited because this is a lane, or because lanes are running.
         answered_by: a function that returns a short description of a socket's agent, or None if it is unknown.
         usage: the total usage, with the attributes ``input``, ``output``, ``tokens`` and ``cost``.
         writable: True if this kernel can continue the cast.
@@ -280,7 +280,7 @@ class Snapshot:
 
     @property
     def waits_for_person(self) -> bool:
-        """True if a person must answer, decide about a draft or about a question, or approve a tool call."""
+        """True if a person must answer a turn or a question, accept or change a draft, or approve a tool call."""
         visit = self.waiting_at
         if visit is None:
             return self.held is not None
@@ -291,9 +291,9 @@ class Snapshot:
     def item_statuses(self) -> list[ItemStatus]:
         """The progress of each work item: ``done``, ``being worked on``, ``open`` or ``skipped`` (R46).
 
-        The progress follows from the visits for the item. If several loops iterate over the work items, the progress is
-        that in the current or most recent loop. While lanes are running, the progress is that in the lane that handles
-        the item.
+        The progress of an item follows from the visits for the item. If several loops iterate over the work items, only
+        the current or most recent loop is considered. While lanes are running, only the lane that handles the item is
+        considered.
         """
         if (WORK_ITEMS,) not in self.rules.lists:
             return ["open"] * len(self.work_items)
@@ -390,7 +390,7 @@ class Snapshot:
 
     @cached_property
     def partial_answer(self) -> str:
-        """The part of the current answer that has been received, with secret keys redacted; "" if none."""
+        """The part of the current answer that has been received, with secret keys redacted; "" if there is none."""
         return redact("".join(self.live.answer_chunks))
 
     @property
@@ -543,7 +543,7 @@ class ApprovalRequests:
 
     @property
     def due(self) -> tuple[ToolCall, ...]:
-        """The tool calls that a person has approved or denied but the agent has not yet received."""
+        """The tool calls that a person has approved or denied, but whose result the agent has not yet received."""
         return tuple(call for call in self.cast.session.open_calls if call.decided is not None)
 
     @property
@@ -604,7 +604,7 @@ class LaneSnapshot:
 
     @property
     def waits_for_person(self) -> bool:
-        """True if the lane waits for a person to answer, to decide about a draft or to approve a tool call."""
+        """True if the lane is running and waits for a person; see :attr:`Snapshot.waits_for_person`."""
         return self.status == "running" and self.now.waits_for_person
 
     def __repr__(self) -> str:

@@ -142,7 +142,7 @@ class DryBench(Displayable):
         """Estimate the turns, tokens and cost of a cast, without calling agents or starting processes.
 
         The estimate is based on simulated casts with real prompts and generated answers. Pinned answers cost nothing.
-        The prices are those of the configured agents. An unknown price makes the cost unknown, not zero (R56).
+        The prices of the configured agents are used. An unknown price makes the cost unknown, not zero (R56).
 
         Args:
             loadout: the name of the loadout, or a design, whose current state is used; by default the selected loadout.
@@ -150,7 +150,7 @@ class DryBench(Displayable):
             items: the length of every work item list, or the work items themselves.
             satisfied: the probability that an output has ``satisfied: true``; see :meth:`simulate`.
             answer: the number of tokens in an answer, for all sockets or by socket or materia; by default the minimum.
-            model: a model whose prices are used instead of those of the configured agents, as ``provider:model``.
+            model: a model whose prices are used instead of the configured agents' prices, as ``provider:model``.
             casts: the number of simulated casts; the same arguments always give the same result.
             failures: the probabilities of failures, such as ``failed=0.1``; see :class:`.odds.FailureChances`.
 
@@ -299,7 +299,7 @@ class Workbench(DryBench):
     def tool(
         self, function: _Function | None = None, *, name: str | None = None, ask: bool = False
     ) -> _Function | Callable[[_Function], _Function]:
-        """Register a function as a tool for models. Materia list the name of the tool in their ``tools``.
+        """Register a function as a tool for models. A materia can use the tool if its ``tools`` include it.
 
         This method can also be used as a decorator::
 
@@ -380,7 +380,7 @@ class Workbench(DryBench):
     def link(self, *names: str, request: str, from_cast: str | Path | None = None) -> Cast:
         """Start a cast that runs several materia and loadouts in sequence.
 
-        They are combined into a single loadout that is stored only with the cast.
+        The parts are combined into a single loadout, which is stored only with the cast.
 
         Args:
             names: the names of the loadouts and materia, in order; ``loadout:NAME`` or ``materia:NAME`` if a name is

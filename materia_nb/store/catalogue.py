@@ -119,9 +119,9 @@ def list_casts(root: Path) -> list[CastEntry]:
 
 
 def _latest_first(root: Path, entries: Iterable[CastEntry]) -> list[CastEntry]:
-    """Return the entries in the order in which the project records its casts, latest first.
+    """Return the entries in the order that ``recorded_order`` returns, latest first.
 
-    Casts that are not in the record follow, sorted by start time.
+    Casts without a recorded rank follow, sorted by start time.
     """
     order = recorded_order(root)
     return sorted(entries, key=lambda entry: (order.get(entry.id, 0), entry.started or 0, entry.id), reverse=True)

@@ -31,7 +31,7 @@ FORK_DIR: Final = "files"
 """The working directory of a fork, relative to the run directory of the fork."""
 ATTEMPTS_DIR: Final = "attempts"
 LANE_SEPARATOR: Final = "-lane-"
-"""Separator between the cast id and the lane number in the name of the Git ref for a lane's latest snapshot."""
+"""Separator in the name of a Git ref, after the cast id. The ref points to the latest snapshot of a lane."""
 WORK_FOLDERS: Final = (FORK_DIR, ATTEMPTS_DIR, "worktrees")
 """The working directories of forks, attempts and the utility Git-Spawn, relative to the run directory."""
 
@@ -93,7 +93,7 @@ class FileSnapshots:
         ignored: also save files that the Git ignore rules of the folder exclude.
         own: True if the folder was created for the cast, so that the ignore rules of an enclosing repository do not
             apply.
-        skip: the directory to exclude from snapshots, which must contain ``casts_dir``, its default.
+        skip: the directory to exclude from snapshots, which must contain ``casts_dir``; by default ``casts_dir``.
     """
 
     def __init__(

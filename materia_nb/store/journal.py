@@ -86,7 +86,7 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """A journal that is open for appending. Between writes, :meth:`release` releases the file and the lock of the cast.
+    """A journal that is open for appending. :meth:`release` releases the file and the lock of the cast between writes.
 
     Attributes:
         end: the current end of the journal.

@@ -192,7 +192,7 @@ class RunContents:
         ours: True if this engine wrote the cast.
         project: the working directory of the cast.
         problems: the reasons why this engine cannot run the loadout; empty if it can.
-        redefined: True if a materia was redefined during the cast. The config file may not contain the new definition.
+        redefined: True if a materia was redefined during the cast, so the config file may lack the new definition.
     """
 
     rules: Rules
@@ -339,8 +339,7 @@ def _without_resolved_scripts(document: JSON) -> JSON:
 def _with_loadout(document: JSON, start: Mapping[str, JSON]) -> tuple[JSON, str | None]:
     """Return the config and the name of the recorded loadout.
 
-    If the config does not contain the loadout, it is added from the start event, in which the reference engine also
-    records it.
+    If the config does not contain the loadout, the loadout is copied from the start event of the reference engine.
     """
     name, pipeline = start.get("loadout"), start.get("pipeline")
     name = name if isinstance(name, str) else None
@@ -421,7 +420,7 @@ def write_events(root: Path, rules: Rules, start: ev.CastStart, events: Sequence
 
 
 def _is_omitted_from_forks(line: JournalLine) -> bool:
-    """Return True if a fork does not copy the event, which is an approval of a tool or a label of the whole cast."""
+    """Return True if a fork does not copy the event, because it approves a tool or labels the whole cast."""
     return line.type in _APPROVAL_EVENTS or (line.type == "labelled" and not line.data.get("step"))
 
 

@@ -199,7 +199,7 @@ def recorded_order(root: Path) -> Mapping[str, int]:
 
 
 def creation_time(cast_id: str) -> int:
-    """Return the creation time in a cast id, in milliseconds since the epoch, or 0 if the id contains no time."""
+    """Return the creation time that a cast id contains, in milliseconds since the epoch, or 0 if there is none."""
     with suppress(ValueError, OverflowError):
         created_at = datetime.strptime(cast_id, "%Y-%m-%dT%H-%M-%S-%fZ").replace(tzinfo=UTC)
         return round(created_at.timestamp() * 1000)
@@ -502,7 +502,7 @@ def find_evidence(text: str, folders: Iterable[Path]) -> Path | None:
 def missing_evidence(protocol: HandoffProtocol, reading: Reading | None, project: Path, run_dir: Path) -> list[str]:
     """Return the files that an accepted output claims to have created but that do not exist.
 
-    See section 3 of the envelope rules. A relative path is searched in the project and in the run directory. URLs are
+    See section 3 of the envelope rules. Relative paths are looked up in the project and in the run directory. URLs are
     not checked.
 
     Args:
@@ -529,8 +529,8 @@ def _evidence_exists(text: str, project: Path, run_dir: Path) -> bool:
 def file_within(text: str, project: Path, run_dir: Path) -> str | None:
     """Return the path, relative to the project, of a file that an output names.
 
-    A relative path is searched in the project and in the run directory. The result is None if no such file exists, or
-    if the file is outside the project.
+    A relative path is looked up in the project and in the run directory. The result is None if the file does not
+    exist, or is outside the project.
     """
     path = find_evidence(text, (project, run_dir))
     root = project.resolve()
@@ -567,10 +567,10 @@ def _accepted_reading(session: Session, before: CastState) -> Reading | None:
 
 
 def write_envelope(run_dir: Path, rules: Rules, session: Session, visit: Visit, before: CastState) -> None:
-    """Write the envelope of the latest output to a file, which remains a draft until the socket is completed.
+    """Write the envelope of the latest output to a file; the envelope remains a draft until the socket is completed.
 
-    Nothing is written if the protocol does not use envelopes, or if the output does not contain a JSON object. The
-    parameters are described at :func:`write_side_files`.
+    Nothing is written if the protocol does not use envelopes, or if the output does not contain a JSON object. For
+    the parameters, see :func:`write_side_files`.
     """
     socket_rules = rules.sockets[visit.socket]
     reading = _accepted_reading(session, before)
@@ -658,7 +658,7 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         change: a function that receives the current sections and returns the new sections.
 
     Raises:
-        MateriaError: the document cannot be read (see :func:`read_context`) or cannot be written; it is not changed.
+        MateriaError: the document cannot be read (see :func:`read_context`) or written. It is not changed.
     """
     path = root / _CONTEXT_FILE
     with hold_file_lock(path.with_suffix(".lock"), "lock the project context"):

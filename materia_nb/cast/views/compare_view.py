@@ -85,7 +85,7 @@ class CompareView(Displayable, Comparison):
         return Heading(f"A and B first differ in {first_difference.location}: {headline}", tone="warn"), details
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the steps side by side, one pair per row; only the ends of a long sequence of equal steps are included."""
+        """Return the steps side by side, one pair per row; the middle of a long sequence of equal steps is omitted."""
         rows: list[tuple[str, ...]] = []
         for alike, pairs in groupby(self.pairs, lambda pair: pair.side == "both" and not pair.own_differences):
             group = [_pair_row(pair) for pair in pairs]
@@ -221,13 +221,13 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
 
 
 class BehaviourView(Displayable):
-    """The differences between the casts of two loadouts. It is true in a boolean context if there are any.
+    """The differences between the casts of two loadouts. The view is true in a boolean context if the casts differ.
 
     Args:
         a: loadout A.
         b: loadout B.
-        satisfied: the probabilities for the odds, as for :meth:`.Exploration.odds`.
-        item_count: the length of every list in the odds, and the maximum length of the lists that are compared.
+        satisfied: the probabilities from which the odds are computed, as for :meth:`.Exploration.odds`.
+        item_count: the length of every work item list in the odds; lists of up to this length are compared.
 
     Attributes:
         a: the exploration of loadout A.

@@ -195,7 +195,7 @@ class ExploreView(_View, Exploration):
     ) -> list[Path]:
         """Write test cases that fail if a route of the loadout appears or disappears, and return their paths.
 
-        There is a test case for each end, which contains the shortest route to that end. It passes if the same answers
+        For each end, there is a test case with the shortest route to that end. It passes if the same answers
         still lead to the same route. The test case ``ways`` passes if every visit still has the same possible next
         visits (:attr:`Exploration.moves`). The test case ``rules`` passes if no cast can break any of the rules.
         ``pytest`` runs the test cases without calling agents. Existing test cases with the same names are overwritten;
@@ -240,7 +240,7 @@ class ExploreView(_View, Exploration):
 
         Args:
             path: the path of the page; an existing file is overwritten.
-            satisfied: the probabilities for the odds, as for :meth:`odds`; all list lengths are equally likely.
+            satisfied: the probabilities for :meth:`odds`, where all list lengths are equally likely.
 
         Raises:
             MateriaError: the exploration was cut off (``not_explored``), a probability is missing or invalid
@@ -259,7 +259,10 @@ class ExploreView(_View, Exploration):
         return OddsView(**vars(super().odds(satisfied, items, **assumed)))
 
     def worth(self, *arguments: Any, **assumed: Any) -> WorthView:
-        """Return the odds with all critics, without each critic, and with one more try; see :meth:`Exploration.worth`."""
+        """Return the odds with all critics, without each critic, and with one more try for each critic.
+
+        See :meth:`Exploration.worth`.
+        """
         return WorthView(super().worth(*arguments, **assumed))
 
     @property
@@ -472,7 +475,7 @@ class EstimateView(_View, Estimate):
         )
 
     def _row(self, socket: str, estimate_: UsageEstimate, most: float) -> tuple[Cell, ...]:
-        """Return a row of the table. Its bar stacks the tokens in and out; ``most`` tokens fill the cell."""
+        """Return a row of the table. Its bar stacks input and output tokens; ``most`` tokens fill the cell."""
         tokens_in, tokens_out = estimate_.input, estimate_.output
         sum_ = tokens_in.mean + tokens_out.mean
         bar = Bar(f"{sum_:,.0f}", sum_ / most, strong=(0.0, tokens_in.mean / most))

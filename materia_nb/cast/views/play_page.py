@@ -142,7 +142,7 @@ def _route_text(
         graph: the loadout.
         edge: the edge or exit.
         result: the result of the visit before the edge.
-        scope: text that follows the limit of an edge.
+        scope: text to append to the description of the limit of an edge.
         is_skip: True if an exit is taken because its loop is entered without an item.
     """
     if isinstance(edge, tuple):

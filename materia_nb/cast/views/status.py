@@ -185,7 +185,7 @@ def _conclusion_lines(cast: Snapshot) -> Iterator[str]:
 
 
 def _pin_lines(cast: Snapshot) -> Iterator[str]:
-    """Yield a line about each pin, which also reports a pinned function that was lost with an earlier kernel (R40)."""
+    """Yield a line about each pin, including pinned functions that were lost with an earlier kernel (R40)."""
     for name, pin in cast.pins.items():
         is_lost = cast.writable and name in cast.lost_pins
         lost_note = ", which was lost when its kernel ended: pin it again, or unpin it" if is_lost else ""

@@ -84,8 +84,7 @@ def prompt_view(step: StepRecord, prompt: Prompt, steps: Sequence[StepRecord] = 
     Args:
         step: the step that the prompt belongs to.
         prompt: the prompt of the first turn of the step, or of the waiting turn.
-        steps: the steps of the cast, for a comparison with the prompt of the socket's previous visit; not compared by
-            default.
+        steps: the steps of the cast, if the prompt should be compared with the prompt of the socket's previous visit.
     """
     blocks, is_first = prompt_blocks(prompt, opened=True), prompt is step.prompt
     for number, turn in enumerate(step.turns[1:] if is_first else [], start=2):
@@ -277,7 +276,7 @@ def _step_block(cast: Snapshot, step: StepRecord, anchor: str) -> Block:
 
 _MAX_BARS: Final = 200
 _IMMEDIATE_MS: Final = 100
-"""Maximum delay before the first bar of a lane that is not drawn as waiting time, in milliseconds."""
+"""Maximum delay before the first bar of a lane, in milliseconds. A longer delay is drawn as waiting time."""
 
 
 def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None = None) -> list[Block]:
