@@ -44,7 +44,7 @@ Wording = str | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Attempt:
-    """A trial answer to a turn, with the socket that would follow it.
+    """A trial answer to a turn, with the socket that would run next.
 
     Attributes:
         number: the number of the attempt, counting from 1.
@@ -97,7 +97,7 @@ class Attempt:
 
 
 class Trial(Runner):
-    """A runner that runs a single turn and keeps its results in memory.
+    """A runner that runs a single turn and keeps the results in memory.
 
     Attributes:
         repeats: functions that repeat the commands of the trial in the real cast if its answer is used.

@@ -164,7 +164,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         kind: OutputKind | None = None,
         edge: int | str | None = None,
     ) -> None:
-        """Remove all breakpoints of a socket or path, or the ones that :meth:`add` would create with these arguments.
+        """Remove all breakpoints of a socket or path. With ``kind`` or ``edge``, remove only those for this event.
 
         If there are no arguments, remove every breakpoint.
         """

@@ -104,7 +104,7 @@ class Edits(PartOfCast):
                 with the next item at the entry socket of the loop.
 
         Returns:
-            Sentences about items that were moved or are repeated, which the journal also stores.
+            Sentences about items that were moved or are repeated. The journal also stores these sentences.
 
         Raises:
             MateriaError: an item violates a rule or the indices are invalid (``items``), the current item would be

@@ -108,7 +108,7 @@ class Card(Displayable):
 
     @property
     def cases(self) -> tuple[Path, ...]:
-        """The paths of the test cases of the card, which ``materia_nb.cast.cases`` reads and pytest runs.
+        """The paths of the card's test cases, which pytest runs.
 
         The test cases of the card's own casts come first. The directory with the name of the card contains the others,
         written by ``explore(...).save_tests``: one for each possible end, and one for all possible visits.

@@ -310,7 +310,7 @@ class Runner(Work):
     def change(self) -> Iterator[None]:
         """Prepare a change that the block of a ``with`` statement makes to the cast; see :meth:`prepare_change`.
 
-        The same ``with`` statement must acquire the lock. If this method did so, an interrupt could leave it locked.
+        The same ``with`` statement must acquire the lock. Otherwise, an interrupt could leave the cast locked.
         """
         self._is_changing = True
         try:

@@ -123,7 +123,7 @@ class Work(ABC):
     Callers must hold the lock of the cast, except while they call the ``run`` function of a job.
 
     Attributes:
-        main: the object that runs the cast itself, which is this object unless this object runs a lane.
+        main: the object that runs the cast itself: this object, unless this object runs a lane.
         lane: the name of the lane; "" for the cast itself.
         rules: the rules that the engine applies to the cast.
         session: the session of the cast or of the lane.

@@ -32,7 +32,7 @@ _MAX_JOURNAL_BYTES: Final = 2**30
 
 _APPEND_FLAGS: Final = os.O_WRONLY | os.O_APPEND
 _link_digest = partial(blake2b, digest_size=8)
-"""Hash function for links. It hashes a line without its link, and its key is the link of the previous line."""
+"""Hash function for links. The input is a line without its link, and the key is the link of the previous line."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 

@@ -1,7 +1,7 @@
 """Rebuilds a session from a journal that this engine or the reference engine wrote.
 
 The events are applied by :func:`~materia_nb.engine.evolve.evolve`, which also applies the events of a running cast.
-Events that this engine would not accept are translated first; the reference engine wrote them, or the config was
+Events that this engine would not accept are translated first. Either the reference engine wrote them, or the config was
 changed. If the recorded route differs from the route that this engine would take, the session follows the recorded
 route, and the difference is reported with the reason for this engine's route.
 """
