@@ -96,7 +96,10 @@ FRAMES = r"""async (surface) => {
 
 
 def test_all_parts_of_the_panel_show_the_same_step_during_a_run(lab: Lab):
-    """The graph is at most one update behind: its next update shows what the bar showed when its last one appeared."""
+    """The graph follows the bar: its next update shows at least what the bar showed before its current count.
+
+    The graph's message of the current count may still be on its way, because it is sent after the message of the bar.
+    """
     lab.open(lab.notebook(LONG))
     lab.run_all()
     panel = Surface(lab, 0)
@@ -115,4 +118,5 @@ def test_all_parts_of_the_panel_show_the_same_step_during_a_run(lab: Lab):
             updates.append(index)
     assert len(updates) > 10, "the graph follows the run"
     for before, index in pairwise(updates[1:]):
-        assert 1 + sum(frames[index]["visits"]) >= frames[before - 1]["bar"], frames[before - 1 : index + 1]
+        counts = sorted({frame["bar"] for frame in frames[:before]})
+        assert 1 + sum(frames[index]["visits"]) >= counts[-2:][0], frames[before - 1 : index + 1]
