@@ -466,8 +466,7 @@ class Exploration:
             None if name is None else self._event_predicate(name) for name in (without, since)
         )
         path = _find_path(self._space, self._event_predicate(event), without_predicate, since_predicate)
-        events = {"": event, " without ": without, " since ": since}
-        description = "".join(f"{word}{self._describe_event(e)}" for word, e in events.items() if e is not None)
+        description = self.describe(event, without, since)
         if path is None:
             is_conditional = without is not None or since is not None
             # in a cast, lanes run in an order that was not explored
@@ -615,11 +614,15 @@ class Exploration:
         is_node = self._node_test(str(event))
         return lambda step: isinstance(step, StateNode) and is_node(step)
 
+    def describe(self, event: EventName, without: EventName | None, since: EventName | None) -> str:
+        """Return the words for the events of :meth:`witness`, such as ``Publish without Review since Write``."""
+        events = {"": event, " without ": without, " since ": since}
+        return "".join(f"{word}{self._describe_event(e)}" for word, e in events.items() if e is not None)
+
     def _describe_event(self, event: EventName) -> str:
         text = f"edge {event[1]} of {event[0]}" if isinstance(event, tuple) else event
-        return {COMPLETE: "the end", END: "the end", FAILED: "a failure"}.get(text) or with_names(
-            text, self.graph.names
-        )
+        ends = {COMPLETE: "the end", END: "the end", FAILED: "a failure"}
+        return ends.get(text) or with_names(text, self.graph.names)
 
     def _edges_named(self, name: str | tuple[str, int]) -> set[EdgeRef] | None:
         """Return the edge or the exit routes with the given name, or None if there are no such edges or exit routes."""

@@ -307,10 +307,9 @@ def witness(
         return with_names(f"shortest path: {' → '.join((*path.route, path.end or 'no end'))}", exploration.graph.names)
     rule = {"never": outcome, "without": without, "since": since}
     rules = [{word: event for word, event in rule.items() if event is not None}]
-    conditions = "".join(f" {word} {event}" for word, event in rules[0].items() if word != "never")
     loadout = session.design.name
     code = f"wb.explore({loadout!r}).save_tests({f'cases/{loadout.lower()}'!r}, rules={rules!r})"
-    text = with_names(f"no cast with 0 to 3 items reaches {outcome}{conditions}", exploration.graph.names)
+    text = f"no cast with 0 to 3 items reaches {exploration.describe(outcome, without, since)}"
     session.proof = text, code
     return text
 
