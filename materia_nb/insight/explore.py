@@ -319,7 +319,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        self._require_complete_search()
+        self._require_complete(self._space)
         return self.ends_seen
 
     @property
@@ -357,7 +357,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        self._require_complete_search()
+        self._require_complete(self._space)
         return self.not_taken
 
     @property
@@ -377,7 +377,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        self._require_complete_search()
+        self._require_complete(self._space)
         return self.not_visited
 
     @property
@@ -406,7 +406,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        self._require_complete_search()
+        self._require_complete(self._space)
         ends = [number for number, node in enumerate(self._space.nodes) if node.end is not None]
         can_end = reachable_from(ends, reversed_edges(_successors(self._space)))
         stuck = (node.socket for number, node in enumerate(self._space.nodes) if number not in can_end)
@@ -518,8 +518,7 @@ class Exploration:
         Raises:
             MateriaError: kind ``not_explored``: the search stopped early.
         """
-        self._require_complete_search()
-        nodes = self._space.nodes
+        nodes = self._require_complete(self._space).nodes
         moves = {
             f"{node.describe()}{_describe_answer(move.answer)}: {nodes[move.to].describe()}"
             for node, leaving in zip(nodes, self._space.moves, strict=True)
@@ -583,15 +582,24 @@ class Exploration:
     def _space_of_length(self, length: int | None) -> StateSpace:
         """Return the reachable states if every list has this length; None selects the explored lengths."""
         if length is None or self.items == (length,):
-            return _require_complete(self.graph, self._space)
+            return self._require_complete(self._space)
         check_list_lengths(length)
         if (space := self._spaces_by_length.get(length)) is None:
             space = explore_states(self.graph, (length,), self._max_states, progress=self._progress)
             self._spaces_by_length[length] = space
-        return _require_complete(self.graph, space)
+        return self._require_complete(space)
 
-    def _require_complete_search(self) -> None:
-        _require_complete(self.graph, self._space)
+    def _require_complete(self, space: StateSpace) -> StateSpace:
+        """Return the reachable states; raise MateriaError if the search stopped early."""
+        if not space.stopped:
+            return space
+        has_lists = any(socket.iterator is not None for socket in self.graph.sockets.values())
+        raise MateriaError(
+            f"The result is unknown, because the search stopped {space.stopped}.",
+            hint="read the results so far in `ends_seen`, `not_taken` and `not_visited`; explore again with "
+            f"{'fewer items or ' * has_lists}a larger `states=`; or use simulate, which runs random casts",
+            kind="not_explored",
+        )
 
     def _routes(self) -> Iterator[ExitRoute]:
         return (route for loop in self.graph.loops.values() for route in loop.routes)
@@ -709,19 +717,6 @@ def _answer_target(moves: Sequence[Move], answer: ScriptedResult) -> int | None:
     results = [answer.result] if answer.asks or answer.result.is_silent else [answer.result, Result.NOTHING]
     keys = ((result, length, answer.asks) for result in results for length in (answer.list_length, None))
     return next((targets[key] for key in keys if key in targets), None)
-
-
-def _require_complete(graph: Graph, space: StateSpace) -> StateSpace:
-    """Return the reachable states; raise MateriaError if the search stopped early."""
-    if not space.stopped:
-        return space
-    has_lists = any(socket.iterator is not None for socket in graph.sockets.values())
-    raise MateriaError(
-        f"The result is unknown, because the search stopped {space.stopped}.",
-        hint="read the results so far in `ends_seen`, `not_taken` and `not_visited`; explore again with "
-        f"{'fewer items or ' * has_lists}a larger `states=`; or use simulate, which runs random casts",
-        kind="not_explored",
-    )
 
 
 def _describe_answer(answer: ScriptedResult) -> str:

@@ -220,7 +220,7 @@ class ExploreView(_View, Exploration):
         engine_rules, target = Rules(self.graph), Path(folder).absolute()
         cases: dict[str, dict[str, JSON]] = {}
         used_names: Counter[str] = Counter()
-        self._require_complete_search()
+        self._require_complete(self._space)
         for end, socket, witness in self.ending_witnesses():
             name = end if socket is None else f"{end}-at-{socket}"  # ids of sockets are safe names
             used_names[name.casefold()] += 1  # a file system may ignore case
@@ -250,8 +250,7 @@ class ExploreView(_View, Exploration):
 
     def play_page(self, satisfied: Chances = 0.5) -> str:
         """Return the page that :meth:`play` writes, as HTML."""
-        self._require_complete_search()
-        data = play_data(self.graph, self._space, satisfied)
+        data = play_data(self.graph, self._require_complete(self._space), satisfied)
         return play_page(f"Play {part(self.graph.name, 80)}", self.graph, data)
 
     def odds(self, satisfied: Chances = 0.5, items: int = 3, **assumed: Unpack[Assumptions]) -> OddsView:
