@@ -167,18 +167,17 @@ def stopping_answers(rules: Rules, socket_rules: SocketRules) -> Iterator[tuple[
 
 
 class PossibleAnswers:
-    """Generates the possible results of each socket, with sample answers whose lists have the required lengths."""
+    """Generates the possible results of each socket, with sample answers whose lists have the required lengths.
+
+    Attributes:
+        lists: the state paths of the lists that loops read.
+    """
 
     def __init__(self, rules: Rules, lengths: Sequence[int]) -> None:
         self._rules, self._lengths = rules, tuple(lengths)
-        self._lists, self._aliases = _lists_read(rules.graph)
-        self._utility_roots = _utility_roots(rules.graph, self._lists, self._aliases)
+        self.lists, self._aliases = _lists_read(rules.graph)
+        self._utility_roots = _utility_roots(rules.graph, self.lists, self._aliases)
         self._results: dict[str, tuple[ScriptedResult, ...]] = {}
-
-    @property
-    def lists(self) -> frozenset[_StatePath]:
-        """The state paths of the lists that loops read."""
-        return self._lists
 
     def of(self, socket_rules: SocketRules) -> tuple[ScriptedResult, ...]:
         """Return the results of a socket that can lead to different targets, each with a sample answer.
@@ -245,7 +244,7 @@ class PossibleAnswers:
         return any(self._contains_list(tuple(split_path(target))) for target, _ in socket_rules.requirements.sources)
 
     def _contains_list(self, path: _StatePath) -> bool:
-        return any(list_path[: len(path)] == path for list_path in self._lists)
+        return any(list_path[: len(path)] == path for list_path in self.lists)
 
     def _value(self, socket_rules: SocketRules, result: Result, length: int) -> dict[str, JSON]:
         """Return a sample output of a utility, or of an agent with the sparse protocol."""
@@ -269,9 +268,9 @@ class PossibleAnswers:
 
     def _state_value(self, path: _StatePath, length: int, depth: int = 0) -> JSON:
         """Return a sample value for a state path: a list if a loop reads the path, otherwise an object or a string."""
-        if path in self._lists and depth < _MAX_LIST_DEPTH:
+        if path in self.lists and depth < _MAX_LIST_DEPTH:
             return [self._element(path, length, depth, number) for number in range(length)]
-        below = (list_path for list_path in self._lists if list_path[: len(path)] == path != list_path)
+        below = (list_path for list_path in self.lists if list_path[: len(path)] == path != list_path)
         names = sorted({list_path[len(path)] for list_path in below})
         if not names or depth >= _MAX_LIST_DEPTH:
             return SAMPLE
