@@ -26,7 +26,7 @@ from materia_nb.handoff import protocol
 from materia_nb.handoff.base import SAMPLE, HandoffProtocol, Outcome, Reaction, TurnFacts
 from materia_nb.handoff.checks import SCHEDULE, summarize_issues
 from materia_nb.jsonvalue import JSON, MISSING, compact, get_path, set_path, split_path
-from materia_nb.loadout.graph import CAST_CONTEXTS, Graph, Socket
+from materia_nb.loadout.graph import CAST_CONTEXTS, Graph
 from materia_nb.loadout.vocabulary import ACCEPTED, DEFAULT_HANDOFF, VERDICTS, Result, condition_spec
 
 _MAX_LIST_DEPTH: Final = 4
@@ -78,25 +78,22 @@ def _sampling_protocol(name: str) -> HandoffProtocol | None:
 
 def sockets_without_samples(graph: Graph) -> tuple[str, ...]:
     """Return the sockets whose protocol cannot generate sample answers."""
-    return tuple(
-        id_
-        for id_, socket in graph.sockets.items()
-        if _hands_over(socket) and socket.handoff != DEFAULT_HANDOFF and _sampling_protocol(socket.handoff) is None
-    )
+    return tuple(id_ for id_, handoff in _handoff_protocols(graph) if handoff is None)
 
 
 def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
     """Return the sockets whose outputs may request a detour to any other socket. Detours are not explored."""
-    return tuple(
-        id_
-        for id_, socket in graph.sockets.items()
-        if _hands_over(socket) and (handoff := _sampling_protocol(socket.handoff)) is not None and handoff.can_detour
-    )
+    return tuple(id_ for id_, handoff in _handoff_protocols(graph) if handoff is not None and handoff.can_detour)
 
 
-def _hands_over(socket: Socket) -> bool:
-    """Return True if the agent of a socket is asked for a handoff."""
-    return not socket.is_utility and socket.parse == "json"
+def _handoff_protocols(graph: Graph) -> Iterator[tuple[str, HandoffProtocol | None]]:
+    """Yield each socket whose agent is asked for a handoff in another protocol than the sparse protocol.
+
+    The protocol is None if it cannot generate sample answers.
+    """
+    for id_, socket in graph.sockets.items():
+        if not socket.is_utility and socket.parse == "json" and socket.handoff != DEFAULT_HANDOFF:
+            yield id_, _sampling_protocol(socket.handoff)
 
 
 # -- results that are possible at a socket ---------------------------------------------------
