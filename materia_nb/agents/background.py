@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
+from contextlib import closing
 from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -119,11 +120,8 @@ class BackgroundLoop:
         loop = self._running_loop()
         if threading.current_thread() is self._thread:
             # An agent waits for another agent: this loop is busy until the other agent has answered.
-            inner_loop = BackgroundLoop()
-            try:
+            with closing(BackgroundLoop()) as inner_loop:
                 return inner_loop.run(awaitable, stop, inbox)
-            finally:
-                inner_loop.close()
         call = _Call(awaitable, inbox.wake)
         is_stopped = False
         try:

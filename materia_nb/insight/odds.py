@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Real
@@ -586,8 +587,7 @@ def simulate_casts(
     edge_uses: Counter[EdgeRef] = Counter()
     ends: Counter[str] = Counter()
     turns, retries = [], []
-    bar = ProgressBar(progress, n, "casts")
-    try:
+    with closing(ProgressBar(progress, n, "casts")) as bar:
         for number in range(n):
             choose = random_choice(answers.of, chances, Random(f"{seed}:{number}"))  # noqa: S311 - chances, no secrets
             played = list(play_cast(rules, start, choose, _MAX_VISITS))
@@ -601,8 +601,6 @@ def simulate_casts(
             taken_edges = (graph.sockets[edge[0]].edges[edge[1] - 1] for edge in edges if isinstance(edge, tuple))
             retries.append(sum(edge.when in REWORK_CONDITIONS for edge in taken_edges))
             bar.add()
-    finally:
-        bar.close()
     ends_of_casts = dict(ends.most_common())
     results = (tuple(turns), tuple(retries))
     return Simulation(
