@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -301,14 +301,9 @@ class Casts(Displayable):
             MateriaError: the cast cannot be opened, as for :meth:`resume`.
         """
         path = self._find(reference)
-        if (cast := self.find_open_cast(path)) is not None:
+        already_open = self.find_open_cast(path)
+        with self._resume(path) if already_open is None else nullcontext(already_open) as cast:
             yield cast
-            return
-        cast = self._resume(path)
-        try:
-            yield cast
-        finally:
-            cast.close()
 
     def close(self) -> None:
         """Close every cast that is open for writing."""
