@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError, usage_error
-from materia_nb.file_io import open_file, open_plain, read_plain
+from materia_nb.file_io import open_file, open_plain, opened, read_plain
 from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
@@ -333,12 +333,8 @@ def hold_file_lock(path: Path, action: str) -> Iterator[None]:
 def lock_owner(run_dir: Path) -> str | None:
     """Return a description of the process that holds the lock of a cast, or None if the lock is free."""
     path = run_dir / _LOCK_NAME
-    with HeldInterrupts(), contextlib.suppress(OSError):
-        handle = open_plain(path, os.O_RDONLY)
-        try:
-            return _describe_owner(handle) if file_is_locked(handle, path) else None
-        finally:
-            os.close(handle)
+    with contextlib.suppress(OSError), opened(path) as handle:
+        return _describe_owner(handle) if file_is_locked(handle, path) else None
     return None
 
 
