@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -240,13 +240,10 @@ _ANSWER_CHARS = 60  # Maximum length of an agent's unfinished answer next to the
 @contextmanager
 def run_progress(cast: Cast) -> Iterator[None]:
     """Show a progress bar with the finished work items and the current socket while the ``with`` block runs."""
-    with _progress_bar(lambda: _progress_text(cast)) as update:
-        unsubscribe_functions = (cast.follow.changes(lambda _: update()), cast.follow.text(update))
-        try:
-            yield
-        finally:
-            for unsubscribe in unsubscribe_functions:
-                unsubscribe()
+    with _progress_bar(lambda: _progress_text(cast)) as update, ExitStack() as subscriptions:
+        subscriptions.callback(cast.follow.changes(lambda _: update()))
+        subscriptions.callback(cast.follow.text(update))
+        yield
 
 
 @contextmanager
@@ -270,13 +267,10 @@ ProgressSource: TypeAlias = Callable[[], tuple[int, int, str]]
 @contextmanager
 def _progress_bar(status: ProgressSource) -> Iterator[Callable[[], None]]:
     """Show a progress bar if the ``with`` block runs longer than :data:`SHOW_AFTER_S`. Yield a function that updates it."""
-    progress = _Progress(status)
-    if _is_watched():
-        call_later(SHOW_AFTER_S, progress.show)
-    try:
+    with closing(_Progress(status)) as progress:
+        if _is_watched():
+            call_later(SHOW_AFTER_S, progress.show)
         yield progress.update
-    finally:
-        progress.close()
 
 
 class _Progress:
