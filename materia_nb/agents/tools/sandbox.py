@@ -10,7 +10,7 @@ import threading
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
@@ -142,20 +142,16 @@ def open_path(workspace: Workspace, path: str, purpose: _Purpose = "look") -> It
             OSError.
     """
     _check_text(path)
-    walker = None
     try:
-        walker = _PathWalker(workspace, purpose)
-        yield walker.resolve(path)
-    except BaseException as error:
-        if walker is not None:
-            walker.return_to_project()
-        if not isinstance(error, OSError):
-            raise
+        with closing(_PathWalker(workspace, purpose)) as walker:
+            try:
+                yield walker.resolve(path)
+            except BaseException:
+                walker.return_to_project()
+                raise
+    except OSError as error:
         reason = _ERROR_REASONS.get(error.errno or 0, f"cannot be used: {error.strerror or error}")
         raise Refused(f"{safe_name(path)} {reason}.") from error
-    finally:
-        if walker is not None:
-            walker.close()
 
 
 class _PathWalker:
