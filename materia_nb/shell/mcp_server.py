@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -236,17 +237,13 @@ class DesignServer:
         cast = self.bench.cast(
             f"{_REQUEST}: {target}", loadout=self.design, agents={"*": witness.answers}, pins=dict(witness.pins)
         )
-        try:
+        with cast, suppress(MateriaError):  # The cast is meant to demonstrate the failure.
             for _ in witness.route:  # The run stops at each draft that must be accepted.
                 cast.run(steps=None if witness.end else len(witness.route) - len(cast.steps))
                 waits = cast.now.waiting_at
                 if waits is None or waits.socket not in witness.drafts:
                     break
                 cast.accept()
-        except MateriaError:
-            pass  # The cast is meant to demonstrate the failure.
-        finally:
-            cast.close()
         return cast.id
 
 
