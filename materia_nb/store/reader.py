@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Iterator as Iterating
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -46,14 +47,10 @@ def _enter_recorded_item(rules: Rules, state: CastState, socket: str, recorded: 
     index = _item_index(iterator, key)
     if iterator is not None and index is not None:
         state = state._replace(cursors={**state.cursors, iterator.cursor: index})
-    try:
+    with suppress(MateriaError):
         step = entering.enter(rules, state)
-    except MateriaError:
-        return _recorded_entry(rules, state, socket, recorded)
-    at = step.state.at
-    if step.state.status == "waiting" and at is not None and at.socket == socket:
-        item_key = at.item.key if at.item else None
-        if item_key == key:
+        at = step.state.waiting_at
+        if at is not None and at.socket == socket and (at.item.key if at.item else None) == key:
             return step
     return _recorded_entry(rules, state, socket, recorded)
 
