@@ -160,8 +160,7 @@ class Journal:
         """
         block, link = encode_lines(lines, self.end.link)
         with HeldInterrupts():
-            if self._handle == NO_FILE or os.getpid() != self._process:
-                self.reacquire()
+            self.reacquire()
             try:
                 if self._has_partial_append:
                     self._truncate()
