@@ -180,11 +180,8 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
     if decision.failure is not None and by in ("failure", "budget"):
         return _explain_failure(decision.failure)
     if by in _EXPLANATIONS:
-        return [
-            _EXPLANATIONS[by].format(
-                socket=names[decision.socket or END], target=target, reason=decision.reading.reason
-            )
-        ]
+        words = {"socket": names[decision.socket or END], "target": target, "reason": decision.reading.reason}
+        return [_EXPLANATIONS[by].format(**words)]
     if by == "implied end":
         if decision.checks:
             end = f"No edge or exit matches ({decision.result.sentence}), so the cast ends successfully."
@@ -198,10 +195,8 @@ def _explain_route(rules: Rules, decision: Decision, after: CastState) -> list[s
         return [f"The {reason}, so the cast ends successfully."]
     if chosen is None:
         return [f"It continues with {target}."]
-    condition, name = (
-        condition_spec(chosen.when),
-        "the exit" if chosen.edge_index is None else f"edge {chosen.edge_index + 1}",
-    )
+    condition = condition_spec(chosen.when)
+    name = "the exit" if chosen.edge_index is None else f"edge {chosen.edge_index + 1}"
     name = f"{name} ({condition.short})" if condition.matches_any_output else f"so {name} ({condition.short})"
     is_back = condition.sends_back and chosen.to in after.visits
     lines = [f"{name[0].upper()}{name[1:]} leads {'back ' * is_back}to {names[chosen.to]}."]
