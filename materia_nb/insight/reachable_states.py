@@ -370,9 +370,8 @@ class _StateKey:
     def __init__(self, rules: Rules, items: Sequence[int]) -> None:
         sources = _list_sources(rules.graph)
         paths = filter(None, map(state_path, sources))
-        self._fields = (
-            () if "state" in sources else tuple(sorted({path[0] for path in paths})) or ("",)
-        )  # (): all fields
+        # An empty tuple stands for all fields.
+        self._fields = () if "state" in sources else tuple(sorted({path[0] for path in paths})) or ("",)
         self._counts = _LiveCounts(rules)
         self._max_cursor = (max(items, default=0) + 1) ** 2
         self._reads_output = any(source.startswith(("lastJson", "$")) for source in sources)
@@ -424,9 +423,7 @@ def _links(rules: Rules) -> Iterator[_Link]:
             moves = advance.cursor if advance is not None and condition_spec(advance.when).matches(result) else None
             choices = [choose_edge(socket_rules, result, exhausted=False)]
             choices += [choose_edge(socket_rules, result, exhausted=True)] if moves is not None else []
-            for choice in choices:
-                if choice is None:
-                    continue
+            for choice in filter(None, choices):
                 edge, route = choice.edge, choice.route
                 if edge is not None:
                     yield _Link(id_, edge.to, (id_, edge.index), edge.max_traversals is not None, moves)
