@@ -388,9 +388,7 @@ def _evaluate(node: ast.expr, facts: ConditionVariables) -> Any:  # noqa: C901, 
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return [_evaluate(element, facts) for element in elements]
         case ast.BoolOp(op=operation, values=operands):
-            values = [
-                _evaluate(operand, facts) for operand in operands
-            ]  # all operands, so that an invalid one is refused
+            values = [_evaluate(operand, facts) for operand in operands]  # all, so that an invalid one is refused
             return all(values) if isinstance(operation, ast.And) else any(values)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return not _evaluate(operand, facts)
@@ -433,10 +431,8 @@ def read_breakpoints(path: Path, loadout: str) -> tuple[list[Breakpoint], str]:
     except MateriaError as error:
         return [], f"The breakpoints in {part(str(path), 200)} were not read: {error.what}"
     rows = entries if isinstance(entries, list) else [entries]
-    breakpoints, problem = (
-        [],
-        f"There are more than {_MAX_BREAKPOINTS} breakpoints." if len(rows) > _MAX_BREAKPOINTS else "",
-    )
+    breakpoints = []
+    problem = f"There are more than {_MAX_BREAKPOINTS} breakpoints." if len(rows) > _MAX_BREAKPOINTS else ""
     for row in rows[:_MAX_BREAKPOINTS]:
         try:
             breakpoints.append(parse_breakpoint(row))
