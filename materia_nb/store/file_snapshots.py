@@ -366,14 +366,9 @@ def _nul_terminated(paths: Iterable[bytes]) -> bytes:
 def changes(git_dir: Path, before: str, after: str) -> Iterator[Change]:
     """Yield the changes to files between two commits, sorted by path."""
     command = ("diff-tree", "-r", "-M", "-z", "--no-ext-diff", "--no-textconv")
-    fields, counts = (
-        iter(
-            git(git_dir, *command, option, _commit_id(before), _commit_id(after))
-            .decode("utf-8", "replace")
-            .split("\0")[:-1]
-        )
-        for option in ("--name-status", "--numstat")
-    )
+    commits = _commit_id(before), _commit_id(after)
+    outputs = (git(git_dir, *command, option, *commits) for option in ("--name-status", "--numstat"))
+    fields, counts = (iter(output.decode("utf-8", "replace").split("\0")[:-1]) for output in outputs)
     for kind in fields:
         old = next(fields) if kind[0] in "RC" else None
         path = next(fields)
