@@ -118,8 +118,8 @@ class CompareView(Displayable, Comparison):
             blocks += StepCompareView(steps.a, steps.b, steps.casts).detail_blocks()
             blocks += self._later_blocks(steps.a)
         if self.state and self.unfinished is None:  # a cast that continues from the other has changed the state further
-            now = (dict(side.session.state.data) for side in (self.a, self.b))
-            blocks += [Heading("current state"), _changed_tree_block(*now)]
+            a, b = (dict(side.session.state.data) for side in (self.a, self.b))
+            blocks += [Heading("current state"), _changed_value_block(a, b, "state")]
         return [*blocks, Heading("in total"), self._totals_table()]
 
     def _later_blocks(self, first: StepRecord) -> Iterator[Block]:
@@ -167,7 +167,7 @@ class StepCompareView(Displayable, StepComparison):
             blocks.append(Heading("prompt", small=True))
             blocks += _part_blocks(a.prompt, b.prompt, self.prompt, self._ids)
         if self.state:
-            states = _changed_tree_block(dict(a.after.data), dict(b.after.data))
+            states = _changed_value_block(dict(a.after.data), dict(b.after.data), "state")
             blocks += [Heading("state after it", small=True), states]
         return blocks
 
@@ -179,16 +179,12 @@ class StepCompareView(Displayable, StepComparison):
     _blocks = explained_blocks
 
 
-def _changed_tree_block(a: JSON, b: JSON) -> Block:
-    return JsonTree(b, "state", open_levels=3, old=a)
-
-
-def _changed_value_block(a: JSON, b: JSON) -> Block:
-    """Compare two strings by words, or two other values as trees; None is treated as an empty string."""
+def _changed_value_block(a: JSON, b: JSON, root: str = "$") -> Block:
+    """Compare two strings by words, or two other values as trees below ``root``; None is treated as an empty string."""
     a, b = ("" if value is None else value for value in (a, b))
     if isinstance(a, str) and isinstance(b, str):
         return WordDiff(a, b)
-    return JsonTree(b, "$", open_levels=3, old=a)
+    return JsonTree(b, root, open_levels=3, old=a)
 
 
 def _part_blocks(a: Prompt | None, b: Prompt | None, parts: Iterable[str], names: tuple[str, str]) -> list[Block]:
@@ -216,7 +212,7 @@ class LoadoutCompareView(Displayable, LoadoutComparison):
             return [Line("A and B are the same loadout, except for names and layout.")]
         names = shared_names(self.a, self.b)
         changes = [change.named(names) for change in self.differences]
-        rows = [(change.of, change.field, *_value_texts(change.a, change.b)) for change in changes]
+        rows = [(of, field, *format_difference(a, b, _MAX_VALUE_CHARS)) for of, field, a, b in changes]
         return [Table(("of", "field", "A", "B"), rows), *_picture_blocks(self.pictures)]
 
 
@@ -350,7 +346,7 @@ class BlameView(TableOf["BlameEntry"]):
                 _author_text(entry, names),
                 shorten(entry.item_label or "", 40),
                 _cause_text(entry),
-                *_value_texts(entry.before, entry.after),
+                *format_difference(entry.before, entry.after, _MAX_VALUE_CHARS),
             )
             for entry in entries
         ]
@@ -433,10 +429,6 @@ def _step_words(step: StepRecord | None) -> str:
 
 def _step_number_text(step: StepRecord) -> str:
     return f"{step.number} in {shorten(step.lane, 40)}" if step.lane else str(step.number)
-
-
-def _value_texts(a: JSON, b: JSON) -> tuple[str, str]:
-    return format_difference(a, b, _MAX_VALUE_CHARS)
 
 
 def _sided(sides: Any) -> dict[Any, str]:
