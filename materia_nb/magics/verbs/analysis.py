@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final, cast
 
@@ -10,7 +10,7 @@ from materia_nb import lessons
 from materia_nb.cast import Cast
 from materia_nb.cast.edits import budget_limit
 from materia_nb.cast.views.compare_view import BehaviourView, StepCompareView
-from materia_nb.cast.views.loadout_views import EstimateView
+from materia_nb.cast.views.loadout_views import EstimateView, ExploreView
 from materia_nb.cast.views.status import status_view, steps_view
 from materia_nb.cast.views.step_views import HandoffView, prompt_view
 from materia_nb.cast.views.tables import search_results_table
@@ -35,8 +35,12 @@ def _explore_loadout(call: Call, loadout: str | None = None, *, items: str = "0-
     Args:
         items: the lengths of item lists to try, such as 0-3 or 2,5
     """
+    return _explore(call, loadout, _parse_lengths(str(items)))
+
+
+def _explore(call: Call, loadout: str | None, lengths: Sequence[int]) -> ExploreView:
     with count_progress("states") as report:
-        return call.bench.explore(loadout, _parse_lengths(str(items)), progress=report)
+        return call.bench.explore(loadout, lengths, progress=report)
 
 
 @verb("play", example="%materia play Plan-Build-Eval play.html")
@@ -47,8 +51,7 @@ def _write_play_page(call: Call, loadout: str, page: str, *, satisfied: Any = 0.
         page: the HTML file to write
         items: the lengths of item lists to try, such as 0-3 or 2,5
     """
-    with count_progress("states") as report:
-        exploration = call.bench.explore(loadout, _parse_lengths(str(items)), progress=report)
+    exploration = _explore(call, loadout, _parse_lengths(str(items)))
     return Text(f"Open this page to play {exploration.graph.name}: {exploration.play(page, _parse_odds(satisfied))}")
 
 
@@ -85,8 +88,7 @@ def _explore_odds(
         cost: the cost of a visit in US dollars, as for --tokens
         seconds: the duration of a visit in seconds, as for --tokens
     """
-    with count_progress("states") as report:
-        exploration = call.bench.explore(loadout, (items,), progress=report)
+    exploration = _explore(call, loadout, (items,))
     amounts = {"tokens": tokens, "cost": cost, "seconds": seconds}
     assumed_values = failures | {name: value for name, value in amounts.items() if value is not None}
     return exploration.odds(_parse_odds(satisfied), items, **_parse_failures(assumed_values))
@@ -102,8 +104,7 @@ def _explore_worth(
         writer: the chance that new or rewritten work is good: 0.7, or Build=0.7
         critics: the chances that a critic refuses bad work and good work, such as Review=0.8/0.1
     """
-    with count_progress("states") as report:
-        exploration = call.bench.explore(loadout, (items,), progress=report)
+    exploration = _explore(call, loadout, (items,))
     return exploration.worth(_parse_odds(writer), _parse_odds(critics), _parse_odds(satisfied), items)
 
 
