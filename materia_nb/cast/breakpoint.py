@@ -6,6 +6,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -463,12 +464,9 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
 
 def _read_file(path: Path) -> dict[str, JSON]:
     """Return the JSON value stored for each loadout in a breakpoint file, or an empty dict if there is no file."""
-    with disk_errors(path, "read the breakpoints"):
-        try:
-            content = read_plain(path, _MAX_BYTES)
-        except FileNotFoundError:
-            return {}
-    loadouts = as_object(json_or_none(content)).get("loadouts")
+    loadouts: JSON = {}
+    with disk_errors(path, "read the breakpoints"), suppress(FileNotFoundError):
+        loadouts = as_object(json_or_none(read_plain(path, _MAX_BYTES))).get("loadouts")
     if not isinstance(loadouts, dict):
         raise MateriaError("This file does not contain breakpoints.", where=str(path), kind="bad_breakpoint")
     return loadouts

@@ -413,11 +413,9 @@ def read_board(path: Path) -> Board:
     Raises:
         MateriaError: the file is not a quest board (``bad_quests``), or the file cannot be read.
     """
-    with disk_errors(path, "read the quest board"):
-        try:
-            content = read_plain(path)
-        except FileNotFoundError:
-            return Board()
+    content = b"{}"  # an empty board
+    with disk_errors(path, "read the quest board"), suppress(FileNotFoundError):
+        content = read_plain(path)
     try:
         return _parse_board(json.loads(content))
     except ValidationError as error:

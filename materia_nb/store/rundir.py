@@ -634,12 +634,9 @@ def read_context(root: Path) -> dict[str, JSON]:
         MateriaError: the document is not a JSON object (``bad_context``), or the document cannot be read.
     """
     path = root / _CONTEXT_FILE
-    with disk_errors(path, "read the project context"):
-        try:
-            text = read_plain(path)
-        except FileNotFoundError:
-            return {}
-    document = json_or_none(text)
+    document: JSON = {}
+    with disk_errors(path, "read the project context"), suppress(FileNotFoundError):
+        document = json_or_none(read_plain(path))
     if not isinstance(document, dict):
         raise MateriaError(
             "The project context is not a JSON object.",
