@@ -18,11 +18,11 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Session, StepRecord, TurnRecord, every_step
 from materia_nb.engine.state import Unit
 from materia_nb.errors import MateriaError
-from materia_nb.file_io import read_plain, replace_file
+from materia_nb.file_io import read_plain
 from materia_nb.insight.estimate import step_usage
 from materia_nb.jsonvalue import JSON, as_object, equal_json, get_path, json_or_none, split_path
 from materia_nb.loadout.graph import Graph
-from materia_nb.store.files import disk_errors, json_bytes
+from materia_nb.store.files import disk_errors, json_bytes, write_file
 
 OutputKind: TypeAlias = Literal["after", "refused", "not_satisfied", "same_again", "empty_answer"]
 """A property of a socket's output at which a breakpoint stops a run."""
@@ -457,9 +457,7 @@ def write_breakpoints(path: Path, loadout: str, breakpoints: Sequence[Breakpoint
     entries.pop(loadout, None)
     if breakpoints:
         entries[loadout] = [breakpoint_.as_json() for breakpoint_ in breakpoints]
-    with disk_errors(path, "keep the breakpoints"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, json_bytes({"version": 1, "loadouts": entries}, indented=True))
+    write_file(path, json_bytes({"version": 1, "loadouts": entries}, indented=True), "keep the breakpoints")
 
 
 def _read_file(path: Path) -> dict[str, JSON]:

@@ -19,7 +19,6 @@ from materia_nb.engine.rules import Rules
 from materia_nb.engine.session import Edit, Session, TurnRecord, all_steps
 from materia_nb.engine.state import BOUNDS, CastState, Failure, Usage
 from materia_nb.errors import MateriaError, counted
-from materia_nb.file_io import replace_file
 from materia_nb.insight.compare import ComparedCast, Comparison, step_target
 from materia_nb.insight.explore import CastRule, Exploration, behaviour_changes
 from materia_nb.insight.replay import MissingAnswer, RecordedAnswers, recorded_answers, replay_end, send_answers
@@ -27,7 +26,7 @@ from materia_nb.insight.values import format_difference, value_changes
 from materia_nb.jsonvalue import JSON, equal_json
 from materia_nb.loadout import build_graph, load_layers
 from materia_nb.loadout.graph import Graph, shared_names, with_names
-from materia_nb.store.files import FileFormat, disk_errors
+from materia_nb.store.files import FileFormat, write_file
 
 CASE_FORMAT: Final = "materia-nb case 1"
 SUFFIX: Final = ".materia-case.json"
@@ -276,9 +275,7 @@ def write_case(
 
 def write_export(path: Path, kind: str, text: str) -> Path:
     """Write ``text`` to a file, create missing parent directories, and return the path. Errors mention ``kind``."""
-    with disk_errors(path, f"write the {kind}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode("utf-8", "replace"))
+    write_file(path, text.encode("utf-8", "replace"), f"write the {kind}")
     return path
 
 

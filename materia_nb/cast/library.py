@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from materia_nb.cast.views.loadout_views import LoadoutView, loadouts_view
 from materia_nb.display.blocks import Block, Displayable
 from materia_nb.errors import MateriaError, counted, did_you_mean, needs_one_of
-from materia_nb.file_io import replace_file
 from materia_nb.handoff import protocol
 from materia_nb.jsonvalue import JSON, Object, as_list, as_object
 from materia_nb.loadout import Graph, LayeredConfig, Report, load_layers, read_config, read_text
@@ -24,7 +23,7 @@ from materia_nb.loadout.layers import PROJECT_FILE, placed_definitions, profile_
 from materia_nb.loadout.report import MISSING_COMMAND, Problem
 from materia_nb.loadout.topology import loadout_facts, materia_kind
 from materia_nb.platform import recording_folder
-from materia_nb.store.files import disk_errors
+from materia_nb.store.files import write_file
 from materia_nb.utilities import utility_step
 from materia_nb.utilities.utility_step import missing_program, moved_definition, with_absolute_paths
 
@@ -449,9 +448,7 @@ class Loadouts(Mapping[str, str], Displayable):
                 kind="bad_utility",
             ) from None
         path = self.casts_root / "notebook-utilities" / f"{name}.py"
-        with disk_errors(path, "write the script of the utility"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, script.encode())
+        write_file(path, script.encode(), "write the script of the utility")
         command = [sys.executable, str(path)]
         definition: dict[str, JSON] = {"type": "utility", "command": command, "parse": parse}
         if generator:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from materia_nb.errors import MateriaError, usage_error
-from materia_nb.file_io import open_file, open_plain, opened, read_plain
+from materia_nb.file_io import open_file, open_plain, opened, read_plain, replace_file
 from materia_nb.jsonvalue import JSON, nested_too_deeply
 from materia_nb.platform import HeldInterrupts, file_is_locked, lock_file, unlock_file
 
@@ -49,6 +49,17 @@ class disk_errors:  # noqa: N801 - used like a function: with disk_errors(path, 
             )
         if isinstance(error, OSError):
             raise disk_error(self.path, self.action, error) from error
+
+
+def write_file(path: Path, content: bytes, action: str) -> None:
+    """Write a file atomically, and create missing parent directories.
+
+    Raises:
+        DiskError: the file cannot be written; ``action`` is the verb phrase for its message.
+    """
+    with disk_errors(path, action):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ from materia_nb.store.files import (
     hold_file_lock,
     json_bytes,
     to_bytes,
+    write_file,
 )
 
 _CAST_ID = re.compile(CAST_ID)
@@ -662,5 +663,4 @@ def change_context(root: Path, change: Callable[[Mapping[str, JSON]], Mapping[st
         before = read_context(root)
         after = change(before)
         if after != before:
-            with disk_errors(path, "write the project context"):
-                replace_file(path, json_bytes(dict(after), indented=True))
+            write_file(path, json_bytes(dict(after), indented=True), "write the project context")
