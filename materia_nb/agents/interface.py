@@ -48,7 +48,7 @@ def code_location(filename: str, line: int) -> str:
 
 TurnKind: TypeAlias = Literal["work", "repair", "refine", "finalize", "resume"]
 
-_KIND_BY_MODE: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
+KIND_BY_MODE: Final[Mapping[Mode, TurnKind]] = {"draft": "refine", "final": "finalize"}
 """The kind of turn for each mode of a visit. For modes that are not listed, the kind is the name of the mode."""
 
 
@@ -573,7 +573,7 @@ def make_turn(  # noqa: PLR0913 - all that a turn is made of, by name
         materia_id=materia.id,
         materia_label=materia.label,
         visit=visit.visit,
-        kind="work" if visit.mode == "draft" and not visit.drafts else _KIND_BY_MODE.get(visit.mode, visit.mode),
+        kind="work" if visit.mode == "draft" and not visit.drafts else KIND_BY_MODE.get(visit.mode, visit.mode),
         prompt=question if isinstance(question, str) else lambda: question.text,
         parts=() if isinstance(question, str) else lambda: question.parts,
         item=item.value if item else None,

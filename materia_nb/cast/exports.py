@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from materia_nb.agents.interface import Reply, TurnKind, Usage
+from materia_nb.agents.interface import KIND_BY_MODE, Reply, TurnKind, Usage
 from materia_nb.agents.notebook_agents import RecordedAgent, RecordedTurn, recording_key
 from materia_nb.cast.cases import case_of, write_case, write_export
 from materia_nb.cast.edits import PartOfCast
 from materia_nb.engine.conversation import parse_call
 from materia_nb.engine.session import Session, StepRecord, parts_of
+from materia_nb.engine.state import Mode
 from materia_nb.errors import MateriaError
 from materia_nb.jsonvalue import JSON, as_list
 from materia_nb.loadout import read_config
@@ -91,13 +92,8 @@ _RECORDING: Final = FileFormat(
 )
 _META: Final = ("model", "provider", "finish")
 """Names of the answer metadata that recordings include. Other metadata may contain paths or secret keys."""
-_KINDS: Final[Mapping[str, TurnKind]] = {
-    "work": "work",
-    "repair": "repair",
-    "draft": "refine",
-    "final": "finalize",
-    "resume": "resume",
-}  # Kind of a turn by the `kind` field of a recording; the first draft of a visit is a `work` turn.
+# Kind of a turn by the `kind` field of a recording; the first draft of a visit is a `work` turn.
+_KINDS: Final[Mapping[str, TurnKind]] = {mode: KIND_BY_MODE.get(mode, mode) for mode in get_args(Mode)}
 
 
 def _recorded_steps(session: Session) -> list[StepRecord]:
