@@ -245,33 +245,28 @@ _CONVERTERS: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
 )  # Functions that convert a result to JSON, by its type, if its fields or table rows are not its whole content.
 
 
-def _to_json(value: Any) -> JSON:
+def _to_json(value: Any) -> JSON:  # noqa: PLR0911 - one return for each kind of value
     """Convert a value to JSON: a dataclass to its fields, a table to its rows with the headers as keys, and so on."""
     for kind, convert in _CONVERTERS:
         if isinstance(value, kind):
             return _to_json(convert(value))
-    converted_value: JSON
     match value:
         case None | str() | int() | float():
-            converted_value = value
+            return value
         case Table():
             headers = [cell_text(header) or "mark" for header in value.headers]
-            converted_value = [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
+            return [dict(zip(headers, map(cell_text, row), strict=True)) for row in value.rows]
         case Mapping():
-            converted_value = {str(key): _to_json(entry) for key, entry in value.items()}
+            return {str(key): _to_json(entry) for key, entry in value.items()}
         case tuple() if hasattr(value, "_asdict"):
-            converted_value = _to_json(value._asdict())
+            return _to_json(value._asdict())
         case Sequence() | set() | frozenset():
-            converted_value = [_to_json(entry) for entry in value]
+            return [_to_json(entry) for entry in value]
         case _ if is_dataclass(value):
-            converted_value = {
-                field.name: _to_json(getattr(value, field.name)) for field in fields(value) if field.name[0] != "_"
-            }
+            return {field.name: _to_json(getattr(value, field.name)) for field in fields(value) if field.name[0] != "_"}
         case Displayable() if type(value)._blocks is not Displayable._blocks:  # noqa: SLF001 - a panel has only text, no blocks
-            converted_value = value.as_json()
-        case _:
-            converted_value = str(value)
-    return converted_value
+            return value.as_json()
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
