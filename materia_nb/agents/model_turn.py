@@ -262,9 +262,7 @@ class ToolCalls:
         return completed_calls, pending
 
     def _is_allowed(self, call: ToolCall) -> bool:
-        if not self._has_side_effects(call):
-            return True
-        if call.decided is not None or self._tools[call.tool].preapproved:
+        if not self._has_side_effects(call) or call.decided is not None or self._tools[call.tool].preapproved:
             return True
         if call.tool in self._turn.allowed and not _is_deceptive(call):
             return True
