@@ -202,10 +202,9 @@ class Casts(Displayable):
 
         The breakpoints are stored in a file of the project.
         """
-        if self.last is None:
-            graph = self._loadouts.graph()
-            return LoadoutBreakpoints(self._breakpoints_of(graph), graph, None)
-        return LoadoutBreakpoints(self._breakpoints_of(self.last.graph), self.last.graph, self.last.breakpoints)
+        graph = self._loadouts.graph() if self.last is None else self.last.graph
+        current = None if self.last is None else self.last.breakpoints
+        return LoadoutBreakpoints(self._breakpoints_of(graph), graph, current)
 
     @property
     def current(self) -> Cast:
