@@ -272,12 +272,8 @@ def read_recorded(run_dir: RunDir, *, view_only: bool = False) -> RunContents:
     latest = {line.data.get("materia"): line.data for line in contents.lines if line.type == "materia_redefined"}
     for materia, data in latest.items():
         document = with_definition(document, materia, data.get("definition"))
-    owner_paths = start.get("owners")
-    owners = (
-        {key: Path(path) for key, path in owner_paths.items() if isinstance(path, str)}
-        if is_object(owner_paths)
-        else None
-    )
+    owner_paths = as_object(start.get("owners"))
+    owners = {key: Path(path) for key, path in owner_paths.items() if isinstance(path, str)}
     problems: tuple[str, ...] = ()
     session = start.get("session")  # the session id that its agents receive
     try:
