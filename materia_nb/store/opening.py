@@ -155,19 +155,15 @@ def _add_turn(
 def _add_end(result: Recording, rules: Rules, event: ev.CastEnd) -> None:
     state = result.session.state
     if event.ok is True:
-        _apply_event(result, rules, event, _ended_state(state, "complete"))
+        _apply_event(result, rules, event, state._replace(status="complete", next=None, failure=None))
         return
     message = event.error or "the recording contains no reason"
     is_aborted = event.kind == "aborted" or message.strip().lower() == "aborted"
     failure = Failure(event.kind or "recorded_failure", message, state.at.socket if state.at else None)
-    ended_state = _ended_state(state, "aborted" if is_aborted else "failed")._replace(failure=failure)
+    ended_state = state._replace(status="aborted" if is_aborted else "failed", next=None, failure=failure)
     decision = decision_of(state.at, "failure", None)._replace(failure=failure)
     recorded_event = event.replace(kind=failure.kind)
     _apply_event(result, rules, recorded_event, ended_state, decision if state.waiting_at else None)
-
-
-def _ended_state(state: CastState, status: JSON) -> CastState:
-    return state._replace(status=status, next=None, failure=None)
 
 
 _MAX_CONFIG_BYTES: Final = 50_000_000
