@@ -339,8 +339,7 @@ def recorded_journal_end(path: Path) -> JournalEnd | None:
 
 def is_current(run_dir: RunDir, session: Session, journal_end: JournalEnd) -> bool:
     """Return True if the manifest was written when the journal ended at ``journal_end``, and no output is missing."""
-    steps = (step for part in parts_of(session) for step in part.steps)
-    outputs = (turn.artifact for step in steps for turn in step.turns if turn.artifact)
+    outputs = (turn.artifact for step in all_steps(session) for turn in step.turns if turn.artifact)
     return recorded_journal_end(run_dir.path) == journal_end and all(run_dir.has_artifact(name) for name in outputs)
 
 
