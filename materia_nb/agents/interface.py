@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Final, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from materia_nb.agents.tools import MoreTools, Tool
@@ -439,10 +440,8 @@ def agent_failure(agent: Agent, socket: str, error: Exception) -> tuple[str, str
 
 
 def _error_location(error: Exception) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f" ({code_location(trace.tb_frame.f_code.co_filename, trace.tb_lineno)})" if trace is not None else ""
+    frames = list(walk_tb(error.__traceback__))
+    return f" ({code_location(frames[-1][0].f_code.co_filename, frames[-1][1])})" if frames else ""
 
 
 # -- thinking levels, and thinking that is not an answer (R49, R68) ------------------------------------------------------

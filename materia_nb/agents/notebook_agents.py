@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from traceback import walk_tb
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from materia_nb.agents.background import CALLER_LOOP, EventLoopInbox, run_abandonable
@@ -173,13 +174,9 @@ def _source_location(function: Callable[..., Any], error: BaseException | None =
     code = getattr(inner_function, "__code__", None)
     if code is None:
         return None
-    line = code.co_firstlineno
-    trace = error.__traceback__ if error is not None else None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == code.co_filename:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return code_location(code.co_filename, line)
+    frames = walk_tb(None if error is None else error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == code.co_filename]
+    return code_location(code.co_filename, lines[-1] if lines else code.co_firstlineno)
 
 
 @dataclass(frozen=True, slots=True)
