@@ -254,9 +254,7 @@ class ArtifactWriter:
 
         ``journal_end`` is the end of the journal, which the manifest records.
         """
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
+        self.stop()
         with self._lock:
             self._since = write_steps(self._run_dir, self._rules, session, self._since)
             self._run_dir.write_json("usage.json", usage_report(self._rules, session))
@@ -274,8 +272,9 @@ class ArtifactWriter:
 
     def stop(self) -> None:
         """Cancel the scheduled background write, if any."""
-        if self._timer is not None:
-            self._timer.cancel()
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
 
 class JournalEnd(NamedTuple):
