@@ -465,13 +465,10 @@ def relative_time(timestamp: int | None, now: float) -> str:
     clock, days = f"{local_time.hour}:{local_time.minute:02}", (today.date() - local_time.date()).days
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]} {clock}"
-    if 1 < days < _WEEK:
+    if 1 < days < 7:
         return f"{calendar.day_name[local_time.weekday()]} {clock}"
     date = f"{local_time.day} {calendar.month_name[local_time.month]}"
     return date if local_time.year == today.year else f"{date} {local_time.year}"
-
-
-_WEEK: Final = 7
 
 
 def format_cost(cost: float | None, unpriced: int) -> str:
