@@ -63,7 +63,8 @@ class MateriaMagics(Magics):
         """Run a ``%materia`` command."""
         # IPython's output_can_be_silenced parses the text as Python to find the semicolon, which fails for prose.
         value = self.run(line, cell)
-        return None if registry.is_silenced(line, cell) else value
+        is_silenced = cell is None and line.rstrip().endswith(";")  # a cell is never silenced
+        return None if is_silenced else value
 
     def run(self, line: str, cell: str | None) -> Any:
         """Parse the line, run its verb, and return the result of the verb's handler."""

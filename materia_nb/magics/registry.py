@@ -403,11 +403,6 @@ def split_verb(line: str) -> tuple[str, str]:
     return name, rest.strip()
 
 
-def is_silenced(line: str, cell: str | None) -> bool:
-    """Return True if the line ends in a semicolon, which suppresses the output. A cell is never silenced."""
-    return cell is None and line.rstrip().endswith(";")
-
-
 def parse(verb: Verb, line: str | Sequence[str], names: Mapping[str, Any]) -> dict[str, Any]:
     """Parse the arguments of a verb; raise MateriaError with the usage if they are invalid.
 
