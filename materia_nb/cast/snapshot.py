@@ -163,12 +163,8 @@ class Snapshot:
         self.visits, self.usage, self.failure = engine.visits, engine.usage, engine.failure
         self.waiting_at = engine.waiting_at
         self.held = engine.hold if engine.status == "held" else None
-        self.latest, self.ending_decision, self.change_request = (
-            session.steps.latest,
-            session.ending,
-            session.change_request,
-        )
-        self.calls, self.edits = session.calls, session.edits
+        self.latest, self.ending_decision = session.steps.latest, session.ending
+        self.calls, self.edits, self.change_request = session.calls, session.edits, session.change_request
         self.pins, self.abandoned = session.pins, session.abandoned
         self.is_state_locked = engine.lane is not None or lanes_at_work(session) is not None
         self.can_undo = live.writable and bool(session.edits) and session.edits[-1].after is engine
