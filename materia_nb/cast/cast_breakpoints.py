@@ -113,7 +113,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         if where is not None:
             compile_condition(where)
         breakpoint_ = self._condition_spec(socket, edge, kind)
-        self._put(breakpoint_._replace(nth=_check_nth(nth), lane=lane, where=where))
+        self.put(breakpoint_._replace(nth=_check_nth(nth), lane=lane, where=where))
 
     def watch(self, path: str, *, nth: int | None = None) -> None:
         """Add a breakpoint that stops runs after each step that changes, adds or removes a value in the state.
@@ -125,7 +125,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
         Raises:
             MateriaError: the path is empty (``bad_path``).
         """
-        self._put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_check_nth(nth)))
+        self.put(Breakpoint("changed", path=".".join(path_segments(path)), nth=_check_nth(nth)))
 
     def every(self, amount: float, unit: Unit, socket: str | None = None) -> None:
         """Add a breakpoint that stops runs each time that another amount of tokens, cost, time or turns has been used.
@@ -154,7 +154,7 @@ class EditableBreakpoints(BreakpointSet, ABC):
             )
         if socket is not None:
             socket = self._graph.find_socket(socket)
-        self._put(Breakpoint("every", socket, amount=amount, unit=unit))
+        self.put(Breakpoint("every", socket, amount=amount, unit=unit))
 
     def clear(
         self,
@@ -201,9 +201,6 @@ class EditableBreakpoints(BreakpointSet, ABC):
             MateriaError: the socket (``unknown_socket``) or the edge (``unknown_edge``) does not exist in the loadout.
         """
         self._require_place(breakpoint_)
-        self._put(breakpoint_)
-
-    def _put(self, breakpoint_: Breakpoint) -> None:
         event = breakpoint_.event_key
         self.change(lambda stored: [*(other for other in stored if other.event_key != event), breakpoint_])
 
