@@ -202,7 +202,7 @@ class BackgroundWork(Protocol):
         """Return True until the function has returned."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait up to ``timeout`` seconds until the function has returned."""
+        """Wait up to ``timeout`` seconds for the function to return; without a timeout, wait until it returns."""
 
 
 def call_later(seconds: float, function: Callable[[], object]) -> ScheduledCall:

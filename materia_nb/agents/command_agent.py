@@ -200,9 +200,9 @@ def read_aider(stdout: str) -> ProgramAnswer:
     """Parse the output of aider: a banner, the answer, and lines with the cost and rounded token counts like 2.4k."""
     banner = re.search(r"^Aider v.*?\n\s*\n", stdout, re.MULTILINE | re.DOTALL)
     output = stdout[banner.end() if banner else 0 :]
-    limit = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
-    if limit and not _AIDER_USAGE.search(output, limit.end()):  # else the answer quotes such a line
-        return ProgramAnswer(output[: limit.start()].strip(), cut=_CUT_LIMIT)
+    limit_match = re.search(r"^Model .* has hit a token limit!", output, re.MULTILINE)
+    if limit_match and not _AIDER_USAGE.search(output, limit_match.end()):  # else the answer quotes such a line
+        return ProgramAnswer(output[: limit_match.start()].strip(), cut=_CUT_LIMIT)
     usage_matches = list(_AIDER_USAGE.finditer(output))
     text = _AIDER_USAGE.sub("", output[: usage_matches[-1].end()] if usage_matches else output).strip()
     if not usage_matches:

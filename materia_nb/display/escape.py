@@ -419,7 +419,7 @@ def html_link(href: str, text: str) -> Html:
 def html_bar(text: str, positions: Sequence[float]) -> Html:
     """Return HTML that displays text on top of a bar.
 
-    ``positions`` are the start and end of the bar, and of its part in a stronger colour, from 0 to 1.
+    ``positions`` are the start and end of the bar, then those of its highlighted part, as fractions from 0 to 1.
     """
     gradients = (
         f"linear-gradient(90deg,transparent {start:.1%},{colour} {start:.1%} {end:.1%},transparent {end:.1%})"

@@ -498,7 +498,7 @@ class _LiveCounts:
         self._inside = {cursor: _sockets_within_item(rules, links, cursor) for cursor in cursors}
 
     def edge_uses(self, state: CastState, socket: str) -> object:
-        """Return the counts of edges and exits on cycles reachable from ``socket``, excluding uses for a work item."""
+        """Return how often each edge and exit on a cycle reachable from ``socket`` was used, without uses for a work item."""
         return frozenset((edge, n) for edge, n in state.counts.items() if edge in self._outside[socket])
 
     def item_records(self, state: CastState, socket: str) -> object:

@@ -25,7 +25,7 @@ from materia_nb.loadout.vocabulary import DEFAULT_HANDOFF, OWN_PROTOCOLS
 _BUDGET: Final = Budget()
 _LIMITS: Final = Limits()
 _BUILT_IN_NAMES: Final = ", ".join(f"`{name}`" for name in BUILT_IN_SCRIPTS)
-_TASK_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
+_ASSIGNMENT_PROTOCOLS: Final = ", ".join(f"`{name}`" for name, own in OWN_PROTOCOLS.items() if own.includes_assignment)
 
 # fmt: off
 
@@ -287,7 +287,7 @@ class SocketFields(Model):
         f"Handoff protocol of the agent. Defaults to `handoff` of the loadout, else `{DEFAULT_HANDOFF}`.",
         shape="name of a protocol")
     assignment: Assignment | None = config_field(
-        f"Task of the agent, for protocols that include it in the prompt ({_TASK_PROTOCOLS}).")
+        f"Task of the agent, for protocols that include it in the prompt ({_ASSIGNMENT_PROTOCOLS}).")
     finalize: fields.Flag | None = config_field(
         "True to ask the agent for its handoff in a separate turn after the work, in the same conversation. For "
         "agents with `json` output.", label="separate handoff")

@@ -264,6 +264,6 @@ class QuestionLine(TokenTransformBase):
         return None
 
     def transform(self, lines: list[str]) -> list[str]:
-        """Replace the line with a call of the magic."""
+        """Replace the magic line with a Python call of the magic."""
         transformed: list[str] = self._magic.transform(lines)
         return transformed

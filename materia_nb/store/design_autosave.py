@@ -396,7 +396,7 @@ class Board(_BoardModel):
         return self
 
     def with_quests(self, quests: tuple[Quest, ...]) -> Board:
-        """Return a copy of the board in which ``quests`` replace all quests."""
+        """Return a copy of the board with all its quests replaced by ``quests``."""
         return self.model_copy(update={"quests": quests})
 
     def with_quest(self, request: str, loadout: str | None) -> Board:

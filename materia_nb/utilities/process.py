@@ -368,7 +368,7 @@ class ProcessResult:
         stderr_tail: the captured end of a truncated stderr; empty unless ``Capture.end`` was set.
         stdout_bytes: the total length of stdout, in bytes.
         stderr_bytes: the total length of stderr, in bytes.
-        in_place: True if the command ran inside the current process, without a time limit.
+        ran_in_process: True if the command ran inside the current process, without a time limit.
     """
 
     argv: tuple[str, ...]
@@ -387,7 +387,7 @@ class ProcessResult:
     stderr_tail: bytes = b""
     stdout_bytes: int = 0
     stderr_bytes: int = 0
-    in_place: bool = False
+    ran_in_process: bool = False
 
     @property
     def ok(self) -> bool:
@@ -499,7 +499,7 @@ def _run_in_place(argv: Sequence[str], stdin: bytes, cwd: Path, capture: Capture
             exit_code = _run_script(code, arguments[0])
     except (OSError, ValueError) as error:
         return _not_started_result(argv, cwd, error, time.perf_counter() - start_time)
-    return replace(_make_result(argv, start_time, exit_code, stdout, stderr), in_place=True)
+    return replace(_make_result(argv, start_time, exit_code, stdout, stderr), ran_in_process=True)
 
 
 def _make_result(

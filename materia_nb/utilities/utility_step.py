@@ -360,7 +360,7 @@ def command_record(materia: Materia, result: UtilityResult, artifacts: tuple[str
         "code": process.code,
         "signal": process.signal,
         "timedOut": process.timed_out,
-        "timeoutMs": None if process.in_place else materia.timeout_ms,
+        "timeoutMs": None if process.ran_in_process else materia.timeout_ms,
         "stdoutArtifact": artifacts[0],
         "stderrArtifact": artifacts[1],
         "stdoutTruncated": process.stdout_truncated,
@@ -391,7 +391,7 @@ def _output_notes(process: ProcessResult, artifacts: tuple[str, str]) -> list[st
         return []
     files = zip(("stdout", "stderr"), artifacts, strict=True)
     return [
-        *(["it ran inside this kernel, without a time limit"] if process.in_place else []),
+        *(["it ran inside this kernel, without a time limit"] if process.ran_in_process else []),
         f"stderr: {summarize(process.stderr.decode(errors='replace'), STDERR_CHARS) or '(empty)'}",
         *(f"{name} saved in {path}" for name, path in files if path),
     ]

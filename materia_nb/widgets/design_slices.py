@@ -30,7 +30,7 @@ _LAST_GROUP: Final = "utilities"
 
 
 def design_slice(session: DesignState) -> DesignSlice:
-    """Return the slice ``design`` with all data of design mode for the page."""
+    """Return the slice ``design``, which contains everything that the page needs for design mode."""
     picked_part = drawn_selection(session)
     content: DesignSlice = without_surrogates(
         {

@@ -143,7 +143,7 @@ def test_r22_target_inside_an_item_sees_reasons_without_an_item():
 # -- how long -----------------------------------------------------------------------------
 
 
-def test_r22_no_reason_is_captured_by_a_step_that_advanced_the_item():
+def test_r22_step_that_advances_the_item_records_no_reason():
     sockets = {
         "Plan": asks(edge("Do"), materia="G"),
         "Do": at("P", edge("Check")),

@@ -139,7 +139,7 @@ def test_script_in_the_same_process_has_its_own_stdin_stdout_and_directory(bare,
     result = run(code, tmp_path, stdin="ä".encode(), options=("-I",))
     assert result.stdout.decode() == f"one ä beside {tmp_path}\n"
     assert result.ok
-    assert result.in_place
+    assert result.ran_in_process
     assert (sys.argv, sys.stdin, sys.stdout, sys.modules["__main__"]) == before
     assert "beside_it" not in sys.modules
 

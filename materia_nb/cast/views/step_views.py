@@ -318,7 +318,7 @@ def lanes_blocks(cast: Snapshot, now: int | None = None, past: Snapshot | None =
     errors = ((name, lane.error) for name, lane in lanes.items() if lane.error)
     errors_shown = [Line(f"{part(name, 60)}: {part(error, 300)}", "bad") for name, error in errors]
     return [
-        Line(f"{counted(len(lanes), 'lane')}, at most {streams.limit} in parallel; {_join_words(cast)}"),
+        Line(f"{counted(len(lanes), 'lane')}, at most {streams.limit} in parallel; {_join_status(cast)}"),
         time_axis(cast, now, past),
         Table(("lane", "status", "at", "item", "done", "took"), rows),
         *actions,
@@ -335,7 +335,7 @@ def lane_position(lane: LaneSnapshot) -> str:
     return snapshot.names[socket] if socket in snapshot.graph.sockets else "the join"
 
 
-def _join_words(cast: Snapshot) -> str:
+def _join_status(cast: Snapshot) -> str:
     status = cast.session.streams[-1].status
     joined_count = sum(lane.status == "accepted" for lane in cast.lanes.values())
     failure = cast.failure
