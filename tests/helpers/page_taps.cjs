@@ -47,8 +47,10 @@ const SELECTORS = {
   "a, button": (node) => node.tag === "a" || node.tag === "button",
 };
 
+const [, , path, learner] = process.argv;
 let hash = "", changed = () => {};
 const address = {
+  search: learner === undefined ? "" : `?learner=${encodeURIComponent(learner)}`,
   get hash() { return hash; },
   set hash(value) {
     const before = hash;
@@ -58,7 +60,6 @@ const address = {
   replace(value) { this.hash = value; },
 };
 
-const [, , path, learner] = process.argv;
 const page = fs.readFileSync(path, "utf8");
 const drawn = [...page.matchAll(/ (data-socket|data-edge)="([^"]*)"/g)].map(([, name, value]) => new PageNode("g", { [name]: value }));
 const main = new PageNode("main"), data = new PageNode("script");
@@ -74,9 +75,10 @@ vm.runInNewContext(/<script>(.*)<\/script>/s.exec(page)[1], {
     head: new PageNode("head"),
     querySelectorAll: (selector) => drawn.filter(SELECTORS[selector]),
   },
-  localStorage: { getItem: (key) => (key === "materia-learner" ? JSON.stringify(learner) : null), setItem: () => {} },
+  localStorage: { getItem: () => null, setItem: () => {} },
   location: address,
   matchMedia: () => ({ matches: false, addEventListener: () => {} }),
+  URLSearchParams,
 });
 
 let nodes = main.nodes();

@@ -88,9 +88,12 @@ function remembered(key, value) {
   }
 }
 
+/** Return the name of the learner. Links carry the name, because a browser may store it late or separately for each file. */
+const learner = () => new URLSearchParams(location.search).get("learner") ?? String(remembered("materia-learner") ?? "");
+
 /** Return the drawn route of a level for the name of the learner. @param {Level} level */
 function drawnPath(level) {
-  const draw = [...String(remembered("materia-learner") ?? "")].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 2 ** 31, 0);
+  const draw = [...learner()].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 2 ** 31, 0);
   return level.paths[draw % level.paths.length];
 }
 
@@ -100,8 +103,8 @@ function start(play) {
   const main = /** @type {HTMLElement} */ (document.getElementById("play")), level = play.level;
   const task = element("p", level?.goal ?? "", { role: "status", class: "task" });
   const panel = element("div", "", { "aria-live": "polite" }), controls = element("div", "");
-  const next = element("a", "Next level", { href: `${level?.next}.html`, class: "next", hidden: "" });
-  const overviewLink = element("a", "All levels", { href: "index.html" });
+  const next = element("a", "Next level", { href: `${level?.next}.html${location.search}`, class: "next", hidden: "" });
+  const overviewLink = element("a", "All levels", { href: `index.html${location.search}` });
   main.append(task, panel, controls, ...(level ? [overviewLink, next] : []));
   const text = (/** @type {number} */ index) => play.texts[index];
   let timer = 0;
@@ -110,7 +113,7 @@ function start(play) {
     task.textContent = `\u2713 ${sentence}`;
     if (!level) return;
     remembered(`materia-level:${level.name}`, true);
-    overviewLink.setAttribute("href", `index.html#${level.name}`);
+    overviewLink.setAttribute("href", `index.html${location.search}#${level.name}`);
     if (level.next) next.removeAttribute("hidden");
   }
 
@@ -227,8 +230,13 @@ function startOverview(overview) {
       if (solved && !link.textContent?.includes("\u2713")) link.append(" \u2713");
     }
   });
-  const field = /** @type {HTMLInputElement} */ (element("input", "", { id: "learner", value: remembered("materia-learner") ?? "" }));
-  field.addEventListener("change", () => remembered("materia-learner", field.value));
+  const field = /** @type {HTMLInputElement} */ (element("input", "", { id: "learner", value: learner() }));
+  const passOn = () => document.querySelectorAll("[data-level]").forEach((link) => link.setAttribute("href", `${link.getAttribute("data-level")}.html?learner=${encodeURIComponent(field.value)}`));
+  field.addEventListener("change", () => {
+    remembered("materia-learner", field.value);
+    passOn();
+  });
+  if (field.value) passOn();
   overview.append(element("label", "Your name, from which routes are drawn: ", { for: "learner" }), field);
 }
 
