@@ -352,6 +352,7 @@ def test_composition_visits_the_sockets_of_its_parts(one, other, seed):
     whole = Rules(build_graph(made.document))
     back = {new: (n, alone[n].sockets[old]) for n, ids in enumerate(made.sockets) for old, new in ids.items()}
     names = {new: old for ids in made.sockets for old, new in ids.items()}
+    labels = {f"{here.socket.id} {here.socket.materia.label}": here.socket.materia.label for _, here in back.values()}
     for lap in range(3):
         lap_seed = f"{seed} {lap}"
         first, state = run_with_random_outputs(alone[0], lap_seed, lambda id_: (0, alone[0].sockets[id_]))
@@ -367,9 +368,13 @@ def test_composition_visits_the_sockets_of_its_parts(one, other, seed):
             state.status,
             state.failure and state.failure.kind,
         )
-        # What a failed visit leaves in the context names its socket, and may be handed on from there.
+        # What a failed visit leaves in the context names its socket, and may be handed on from there. The name contains
+        # the id if another socket has the same materia, which may be a socket of the other part.
         left = re.sub(r"[\w-]+", lambda word: names.get(word[0], word[0]), json.dumps(end.data))
-        assert json.loads(left) == json.loads(json.dumps(state.data))
+        right = json.dumps(state.data)
+        for name, label in labels.items():
+            left, right = left.replace(name, label), right.replace(name, label)
+        assert json.loads(left) == json.loads(right)
 
 
 @pytest.mark.parametrize("text", ["{{cursor." * 100_000, "{{cursor.x" + " " * 1_000_000, "{" * 1_000_000])
