@@ -39,6 +39,8 @@ _MAX_EXPLORED_STATES: Final = 8_000
 _OFFSETS: Final = tuple(number / 2 for number in range(-6, 7))
 _MIN_DISTANCE: Final = 0.8
 """Smallest distance between the centres of two cards that do not overlap, in columns or rows."""
+_SNAP_DISTANCE: Final = 0.25
+"""Distance within which a dropped card moves into line with another card, in columns or rows."""
 _log = logging.getLogger("materia_nb.widgets")
 
 
@@ -189,15 +191,22 @@ class Designer:
 
 
 def _free_position(at: GridPosition, others: list[list[float]]) -> GridPosition:
-    """Return the position closest to ``at`` where a card overlaps no other card, in steps of half a column and row.
+    """Return the position closest to ``at`` to which a card snaps and where it overlaps no other card.
 
-    If all positions near ``at`` are taken, ``at`` is returned.
+    If all positions near ``at`` are taken, the position to which the card snaps is returned.
     """
+    column, row = (_snapped(at[axis], [position[axis] for position in others]) for axis in (0, 1))
     offsets = sorted(product(_OFFSETS, repeat=2), key=lambda offset: sum(map(abs, offset)))
-    for x, y in ((at[0] + right, at[1] + down) for right, down in offsets):
-        if all(max(abs(x - column), abs(y - row)) >= _MIN_DISTANCE for column, row in others):
+    for x, y in ((column + right, row + down) for right, down in offsets):
+        if all(max(abs(x - position[0]), abs(y - position[1])) >= _MIN_DISTANCE for position in others):
             return x, y
-    return at
+    return column, row
+
+
+def _snapped(coordinate: float, lines: list[float]) -> float:
+    """Return the closest of ``lines`` within the snap distance, or else the closest half column or row."""
+    near = [line for line in lines if abs(line - coordinate) <= _SNAP_DISTANCE]
+    return min(near or [round(coordinate * 2) / 2], key=lambda line: abs(line - coordinate))
 
 
 def _open_designers(session: DesignSession) -> list[Designer]:

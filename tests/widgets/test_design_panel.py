@@ -59,15 +59,16 @@ def test_canvas_gestures_are_design_operations(panel):
 
     before = centres()
     send({"kind": "add", "materia": "Narrate", "x": 900.0, "y": 630.0})
-    assert centres() == {**before, "n:Socket-6": pytest.approx((900, 630), abs=0.2)}
-    send({"kind": "move", "id": "n:Socket-5", "x": 700.0, "y": 40.0})
-    assert centres()["n:Socket-5"] == pytest.approx((700, 40), abs=0.2)
+    snapped = 924, 624
+    assert centres() == {**before, "n:Socket-6": pytest.approx(snapped, abs=0.2)}
+    send({"kind": "move", "id": "n:Socket-5", "x": before["n:Socket-3"][0] + 20, "y": 640.0})
+    assert centres()["n:Socket-5"] == pytest.approx((before["n:Socket-3"][0], 624), abs=0.2), "in line with other cards"
     send({"kind": "undo"})
-    assert centres() == {**before, "n:Socket-6": pytest.approx((900, 630), abs=0.2)}
+    assert centres() == {**before, "n:Socket-6": pytest.approx(snapped, abs=0.2)}
     hear(panel, "tidy")
-    assert centres()["n:Socket-6"] != pytest.approx((900, 630), abs=0.2)
+    assert centres()["n:Socket-6"] != pytest.approx(snapped, abs=0.2)
     send({"kind": "undo"})
-    assert centres()["n:Socket-6"] == pytest.approx((900, 630), abs=0.2)
+    assert centres()["n:Socket-6"] == pytest.approx(snapped, abs=0.2)
     send({"kind": "connect", "from": "n:Socket-5", "to": "n:Socket-6"})
     send({"kind": "connect", "from": "n:Socket-6", "to": "s:end"})
     assert panel.design.document["sockets"]["Socket-6"]["edges"] == [{"when": "always", "to": "end"}]
