@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from inspect import Parameter
+from itertools import count
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
@@ -41,7 +42,7 @@ from materia_nb.loadout.report import FixStep, do
 from materia_nb.loadout.topology import parse_loadout
 from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, design_messages
-from materia_nb.widgets.frontend import ShortText
+from materia_nb.widgets.frontend import ShortText, outdated
 from materia_nb.widgets.selection import Kind, Selection, edge_selection, edges_of, members_of, owner_of
 
 _MAX_TYPED_CHARS: Final = 2_000_000
@@ -79,8 +80,11 @@ def _read_part(value: object, info: ValidationInfo) -> Selection:
 
 DesignPart: TypeAlias = Annotated[Any, BeforeValidator(_read_part), WithJsonSchema({})]
 """Kind and key of a part of the design; validation returns the existing part."""
-FormOwner: TypeAlias = tuple[ShortText, ShortText]
-"""Kind and key of the object to which a form field belongs: a part of the design, a materia, or the loadout."""
+FormOwner: TypeAlias = tuple[ShortText, ShortText] | tuple[ShortText, ShortText, ShortText]
+"""Kind and key of the object to which a form field belongs: a part of the design, a materia, or the loadout.
+
+The form of a socket's materia adds the id of the socket.
+"""
 Ids: TypeAlias = list[ShortText]
 
 
@@ -283,40 +287,64 @@ _ROUTE: Final = {"id": "id_", "from": "source", "targetSocketId": "target"}
 
 @act
 def set_(
-    session: DesignState, of: FormOwner, field: ShortText, value: JSON = None, make: ShortText | None = None
+    session: DesignState,
+    of: FormOwner,
+    field: ShortText,
+    value: JSON = None,
+    make: ShortText | None = None,
+    *,
+    everywhere: StrictBool = False,
 ) -> str | None:
     """Set a field of a part. A refused value stays in its input field, together with the reason.
 
-    If ``make`` is set, the value is the id of a materia that is first created, as an ``agent`` or ``utility``.
+    If ``make`` is set, the value is the id of a materia that is first created, as an ``agent`` or ``utility``. In the
+    form of a socket's materia, the change applies to this socket only, unless ``everywhere`` is set.
     """
-    kind, key = of
+    kind, key = of[:2]
     if isinstance(value, str) and len(value) > _MAX_TYPED_CHARS:
         problem = "the value is too long"
         raise design_error(problem, field, f"enter at most {_MAX_TYPED_CHARS:,} characters")
-    session.refused.pop((kind, key, field), None)
+    session.refused.pop((*of, field), None)
     try:
+        if kind == "materia":
+            return _set_materia_field(session, of, field, value, everywhere=everywhere)
         return _set_field(session, kind, key, field, value, make)
     except MateriaError as error:
         if isinstance(value, str) and session.has_fields(kind, key):
             why = f"{error.what}; {error.hint}" if error.hint else error.what
-            session.refused[kind, key, field] = RefusedField(value, why)
+            session.refused[*of, field] = RefusedField(value, why)
         raise
+
+
+def _set_materia_field(session: DesignState, of: FormOwner, field: str, typed: JSON, *, everywhere: bool) -> str:
+    """Set a field of a materia. In the form of a socket, a materia with other users is first copied for the socket.
+
+    Raises:
+        MateriaError: the value is invalid, or the socket has another materia than the form (``outdated``).
+    """
+    design, (_, id_, *sockets) = session.design, of
+    copy_steps: tuple[FixStep, ...] = ()
+    for socket in sockets:
+        id_ = str(socket_in(design.document, socket).get("materia"))
+        if of[1] not in (id_, session.copied_from.get(id_)):
+            raise outdated("the socket has another materia now", "check the materia, then repeat the change")
+    value = read_field(materia_model(as_object(design.definitions.get(id_))), field, typed)
+    if sockets and not everywhere and session.users_of_materia(sockets[0]):
+        id_ = next(new_id for n in count(2) if (new_id := f"{id_}-{n}") not in design.definitions)
+        session.copied_from[id_] = of[1]
+        copy_steps = (do("copy_materia", sockets[0], id_),)
+    return design.apply(design.combined_change(*copy_steps, do("set_materia", id_, field, value)))
 
 
 def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSON, make: str | None) -> str:
     if kind in ("socket", "loop") and field == "id":
         return _rename(session, kind, key, str(typed).strip())
     owner, index = key, None
-    if kind not in ("materia", "loadout"):
+    if kind != "loadout":
         owner, index = owner_of(session.require_part([kind, key]))
     source, _, name = field.partition(".")
-    if kind == "materia":
-        model = materia_model(as_object(session.design.definitions.get(key)))
-    elif kind == "loop" and name and source in _SOURCES:
-        model = _SOURCES[source]
-    else:
-        model, name = _MODELS[kind], field
-    value = read_field(model, name if kind != "materia" else field, typed)
+    model, name = (_SOURCES[source], name) if kind == "loop" and source in _SOURCES else (_MODELS[kind], field)
+    value = read_field(model, name, typed)
     if make is None and kind == "socket" and field == "materia":
         _check_materia(session, owner, value)
     steps = *_creation(str(value), make), _set_operation(kind, owner, index, field, value)

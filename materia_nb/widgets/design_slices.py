@@ -15,7 +15,7 @@ from materia_nb.display.blocks import without_surrogates
 from materia_nb.display.escape import part, shorten
 from materia_nb.errors import counted
 from materia_nb.insight.explore import Exploration
-from materia_nb.jsonvalue import JSON, Object, as_object, compact, is_text, pointer_keys
+from materia_nb.jsonvalue import JSON, Object, as_object, compact, pointer_keys, text_or
 from materia_nb.loadout.design import Design
 from materia_nb.loadout.graph import with_names
 from materia_nb.loadout.report import Problem
@@ -103,22 +103,22 @@ def _unsaved_changes_text(design: Design) -> str:
 def _palette_slice(design: Design) -> DesignSlice:
     """Return all materia by group. Ungrouped agents come first, and utilities come last."""
     used = Counter(str(as_object(raw).get("materia")) for raw in as_object(design.document.get("sockets")).values())
-    groups: dict[str, list[DesignSlice]] = {}
+    labels = {id_: text_or(as_object(raw).get("label"), id_) for id_, raw in design.definitions.items()}
+    label_counts, groups = Counter(labels.values()), dict[str, list[DesignSlice]]()
     for id_, raw in design.definitions.items():
         definition = as_object(raw)
-        group = materia_group(definition)
+        group, name = materia_group(definition), labels[id_] if label_counts[labels[id_]] == 1 else id_
         title = _UNGROUPED if not group else _LAST_GROUP if group == "Utility" else group
-        groups.setdefault(title, []).append(_palette_entry(id_, definition, used[id_]))
+        groups.setdefault(title, []).append(_palette_entry(id_, name, definition, used[id_]))
     order = sorted(groups, key=lambda title: (title == _LAST_GROUP, title != _UNGROUPED, title.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
 
-def _palette_entry(id_: str, raw: Object, placed: int) -> DesignSlice:
+def _palette_entry(id_: str, name: str, raw: Object, placed: int) -> DesignSlice:
     tint = tint_of(raw.get("color"))
-    label = raw.get("label")
     return {
         "id": id_,
-        "label": part(label if is_text(label) else id_, 60),
+        "label": part(name, 60),
         "kind": materia_kind(raw),
         "generator": raw.get("generator") is True,
         "colour": None if tint is None else tint.fill,

@@ -112,7 +112,9 @@ class DesignState:
         self.clipboard: Object | None = None
         self.note: tuple[str, str] = ("status", "")
         self.question: DesignQuestion | None = None
-        self.refused: dict[tuple[str, str, str], RefusedField] = {}
+        self.refused: dict[tuple[str, ...], RefusedField] = {}
+        self.copied_from: dict[str, str] = {}
+        """Id of the original of each materia that a change has copied for one socket, by the id of the copy."""
         self.explored: tuple[DesignChange, Exploration] | None = None
         self.route: tuple[str, ...] = ()
         self.proof: tuple[str, str] | None = None
@@ -177,6 +179,19 @@ class DesignState:
     def facts(self) -> LoadoutFacts:
         """The parsed design and its materia, without malformed parts."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
+
+    def users_of_materia(self, socket: str) -> str:
+        """Return a sentence about the other users of a socket's materia, or "" if only the socket can use it."""
+        design, facts = self.design, self.facts
+        materia_id, ids = facts.sockets[socket].raw.get("materia"), facts.sockets_sharing_materia(facts.sockets[socket])
+        users = [self.name_of(id_) for id_ in ids if id_ != socket]
+        for name, raw in as_object(design.config.get("loadouts")).items():
+            sockets = as_object(as_object(raw).get("sockets")).values()
+            if name != design.name and any(as_object(other).get("materia") == materia_id for other in sockets):
+                users.append(f"loadout {name}")
+        if users:
+            return f"This materia is also used by {', '.join(users[:3])}{' and others' if len(users) > 3 else ''}."
+        return "Other loadouts can use this materia too." if materia_id in design.home.materia else ""
 
     def part_named(self, name: object) -> Selection | None:
         """Return the design part with the kind and key in ``name``, or None if ``name`` is not a pair of kind and key.
@@ -265,7 +280,7 @@ def inspector_slice(session: DesignState) -> DesignSlice:
 
 
 def _fields(
-    session: DesignState, of: tuple[str, str], model: type[Model], raw: Object, prefix: str = ""
+    session: DesignState, of: tuple[str, ...], model: type[Model], raw: Object, prefix: str = ""
 ) -> list[DesignSlice]:
     sockets = list(as_object(session.design.document.get("sockets")))
     known: Mapping[str, Iterable[str]] = {
@@ -281,7 +296,7 @@ def _fields(
     return [_field_slice(session, of, field, prefix) for field in fields]
 
 
-def _field_slice(session: DesignState, of: tuple[str, str], field: FormField, prefix: str) -> DesignSlice:
+def _field_slice(session: DesignState, of: tuple[str, ...], field: FormField, prefix: str) -> DesignSlice:
     name, names = f"{prefix}{field.name}", session.names if field.shape.startswith("socket id") else {}
     names = dict(_CONDITIONS) if field.input == "choice" else names
     refused_field = session.refused.get((*of, name))
@@ -350,33 +365,22 @@ def _socket_form(session: DesignState, pick: Selection) -> DesignSlice:
         "json": pretty(raw),
     }
     if isinstance(materia_id, str) and materia_id in design.definitions:
-        form["materia"] = _materia(session, facts, id_, materia_id)
+        form["materia"] = _materia_form(session, facts, id_, materia_id)
     return form
 
 
-def _materia(session: DesignState, facts: LoadoutFacts, socket: str, materia_id: str) -> DesignSlice:
-    design = session.design
-    definition = as_object(design.definitions[materia_id])
-    others = [session.name_of(id_) for id_ in facts.sockets_sharing_materia(facts.sockets[socket]) if id_ != socket]
-    other_loadouts = _other_loadouts(design, materia_id)
+def _materia_form(session: DesignState, facts: LoadoutFacts, socket: str, materia_id: str) -> DesignSlice:
+    definition = as_object(session.design.definitions[materia_id])
+    # The form keeps the id of the original, so that the first change does not replace the field with the focus.
+    form_id = session.copied_from.get(materia_id, materia_id)
     return {
-        "id": materia_id,
+        "id": form_id,
         "work": materia_kind(definition),
-        "about": materia_purpose(definition),
-        "shared": [*others, *other_loadouts],
-        "fields": _fields(session, ("materia", materia_id), materia_model(definition), definition),
+        "users": session.users_of_materia(socket),
+        "fields": _fields(session, ("materia", form_id, socket), materia_model(definition), definition),
         "variables": [{"name": name, "about": about} for name, about in _prompt_variables(session, facts, socket)],
         "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
     }
-
-
-def _other_loadouts(design: Design, materia_id: str) -> list[str]:
-    loadout_names: list[str] = []
-    for name, raw in as_object(design.config.get("loadouts")).items():
-        sockets = as_object(as_object(raw).get("sockets")).values()
-        if name != design.name and any(as_object(socket).get("materia") == materia_id for socket in sockets):
-            loadout_names.append(f"loadout {name}")
-    return loadout_names
 
 
 def _prompt_variables(session: DesignState, facts: LoadoutFacts, socket: str) -> list[tuple[str, str]]:

@@ -203,9 +203,21 @@ def test_materia_can_be_created_and_changed_for_all_loadouts(draft):
     assert draft.make_materia("x" * 100, "utility") == f"created the utility {'x' * 100}"
 
 
+def test_socket_can_get_its_own_copy_of_a_materia(draft):
+    [first, *others] = [id_ for id_, raw in draft.document["sockets"].items() if raw["materia"] == "P"]
+    assert draft.copy_materia(first, "Mine") == f"copied P to Mine for {first}"
+    draft.set_materia("Mine", "prompt", "x")
+    assert draft.document["sockets"][first]["materia"] == "Mine"
+    assert {draft.document["sockets"][id_]["materia"] for id_ in others} <= {"P"}
+    assert draft.definitions["Mine"] == {**draft.definitions["P"], "prompt": "x"}
+
+
 @pytest.mark.parametrize(
     "act, why",
     [
+        (lambda d: d.copy_materia("Socket-1", "P"), "the materia 'P' already exists"),
+        (lambda d: d.copy_materia("Socket-1", " New"), "is not a valid materia id"),
+        (lambda d: d.copy_materia("Socket-99", "New"), "Socket-99"),
         (lambda d: d.set_materia("Q", "prompt", "x"), "the materia 'Q' does not exist"),
         (lambda d: d.set_materia("P", "promt", "x"), "has no field 'promt'"),
         (lambda d: d.set_materia("P", "prompt", {1}), "not JSON"),

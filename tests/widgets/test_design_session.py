@@ -196,6 +196,86 @@ def test_materia_edits_in_the_form_of_a_socket_can_be_undone(session):
     assert session.design.definitions["Eval"]["model"] == "openai:gpt-5-mini"
 
 
+def materia_form(session, socket):
+    """Select a socket, and return the owner of the fields in the form of its materia."""
+    [owner] = {
+        tuple(one["of"]) for one in do(session, "pick", part=["socket", socket])["inspector"]["materia"]["fields"]
+    }
+    return list(owner)
+
+
+def materia_of(session, socket):
+    return session.design.document["sockets"][socket]["materia"]
+
+
+def test_change_of_a_bundled_materia_applies_to_one_socket_only(wb, session):
+    owner = materia_form(session, "Socket-3")
+    before = session.design.definitions["Eval"]
+    form = do(session, "set", of=owner, field="prompt", value="Judge.")["inspector"]["materia"]
+    assert materia_of(session, "Socket-3") == "Eval-2"
+    assert session.design.definitions["Eval"] == before
+    assert session.design.definitions["Eval-2"] == {**before, "prompt": "Judge."}
+    assert form["users"] == "", "nothing else uses the copy"
+    assert materia_form(session, "Socket-3") == owner, "the field that has the focus stays"
+    do(session, "set", of=owner, field="tools", value="read")
+    assert materia_of(session, "Socket-3") == "Eval-2", "the copy is changed in place"
+    do(session, "save")
+    assert json.loads((wb.project / PROJECT_FILE).read_text())["materia"] == {
+        "Eval-2": session.design.definitions["Eval-2"]
+    }
+    do(session, "undo")
+    do(session, "undo")
+    assert materia_of(session, "Socket-3") == "Eval"
+    assert "Eval-2" not in session.design.definitions
+
+
+def test_change_of_a_bundled_materia_applies_everywhere_if_the_user_asks_for_it(session):
+    owner = materia_form(session, "Socket-3")
+    do(session, "set", of=owner, field="prompt", value="Judge.", everywhere=True)
+    assert materia_of(session, "Socket-3") == "Eval"
+    assert session.design.definitions["Eval"]["prompt"] == "Judge."
+
+
+def test_form_names_the_other_users_of_a_materia(wb):
+    for name in ("A", "B", "C"):
+        wb.loadouts.define(name, {"sockets": {"Socket-1": {"materia": "Eval"}}})
+    session = DesignSession(wb, wb.design("Plan-Build-Eval"))
+    session.design.add_socket("Eval")
+    form = do(session, "pick", part=["socket", "Socket-3"])["inspector"]["materia"]
+    assert form["users"] == "This materia is also used by Socket-6 Eval, loadout A, loadout B and others."
+    session.design.make_materia("Mine", "agent")
+    session.design.add_socket("Mine")
+    owner = materia_form(session, "Socket-7")
+    do(session, "set", of=owner, field="prompt", value="Do it.")
+    assert materia_of(session, "Socket-7") == "Mine", "a materia without other users is changed in place"
+    do(session, "set", of=materia_form(session, "Socket-6"), field="prompt", value="Judge.")
+    do(session, "duplicate")
+    assert (materia_of(session, "Socket-6"), materia_of(session, "Socket-8")) == ("Eval-2", "Eval-2")
+    do(session, "set", of=materia_form(session, "Socket-8"), field="prompt", value="Judge again.")
+    assert materia_of(session, "Socket-8") == "Eval-2-2"
+    palette = [entry["label"] for group in design_slice(session)["palette"]["groups"] for entry in group["entries"]]
+    assert len(palette) == len(set(palette)), "copies have different names"
+
+
+def test_delayed_change_of_a_materia_does_not_affect_the_next_materia_of_the_socket(session):
+    owner = materia_form(session, "Socket-3")
+    session.design.set_socket("Socket-3", "materia", "Build")
+    for everywhere in (False, True):
+        problem = refused(session, "set", of=owner, field="prompt", value="Judge.", everywhere=everywhere)
+        assert problem.startswith("Nothing was done: the socket has another materia now")
+
+
+def test_refused_value_of_a_materia_appears_only_in_the_form_of_its_socket(session):
+    session.design.add_socket("Eval")
+    refused(session, "set", of=materia_form(session, "Socket-3"), field="castContext", value="soon")
+    assert materia_of(session, "Socket-3") == "Eval", "no copy is made"
+    forms = [do(session, "pick", part=["socket", socket]) for socket in ("Socket-3", "Socket-6")]
+    assert [field(form, "castContext", "materia")["typed"] for form in forms] == ["soon", None]
+    do(session, "forget", of=materia_form(session, "Socket-3"), field="castContext")
+    form = do(session, "pick", part=["socket", "Socket-3"])
+    assert field(form, "castContext", "materia")["typed"] is None
+
+
 def situations(told):
     return {one["words"]: one for one in told["inspector"]["materia"]["told"]}
 

@@ -320,10 +320,39 @@ def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> 
     """
     if kind not in _TEMPLATES:
         raise design_error(f"{brief(kind)} is not a kind of materia", "materia", did_you_mean(str(kind), _TEMPLATES))
+    _check_new_id(definitions, id_)
+    return DesignChange(document, f"created the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})
+
+
+@materia_operation
+def copy_materia(document: Object, definitions: Object, socket: str, id_: str) -> DesignChange:
+    """Give a socket its own copy of its materia. Later changes of the copy do not affect other sockets or loadouts.
+
+    Args:
+        document: the loadout.
+        definitions: the materia definitions of the config.
+        socket: the id of the socket.
+        id_: the id of the copy.
+
+    Raises:
+        MateriaError: the socket or its materia does not exist, or the id is invalid or already exists.
+    """
+    raw = socket_in(document, socket)
+    original = str(raw.get("materia"))
+    if original not in definitions:
+        advice = did_you_mean(original, definitions)
+        raise design_error(f"the materia {original!r} of {socket} does not exist", f"{socket}.materia", advice)
+    _check_new_id(definitions, id_)
+    changed_document = with_socket(document, socket, {**raw, "materia": id_})
+    return DesignChange(
+        changed_document, f"copied {original} to {id_} for {socket}", {id_: as_object(definitions[original])}
+    )
+
+
+def _check_new_id(definitions: Object, id_: str) -> None:
     if not is_text(id_) or id_ != id_.strip() or len(id_) > _MAX_ID_LENGTH or not id_.isprintable():
         hint = f"use one line of text, at most {_MAX_ID_LENGTH} characters"
         raise design_error(f"{brief(id_)} is not a valid materia id", "materia", hint)
     if id_ in definitions:
         hint = "choose another id, or edit the existing materia"
         raise design_error(f"the materia {id_!r} already exists", "materia", hint)
-    return DesignChange(document, f"created the {kind} {id_}", {id_: dict(_TEMPLATES[kind])})

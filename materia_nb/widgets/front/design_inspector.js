@@ -30,7 +30,7 @@ export function designInspectorPart(host, send) {
 
   /** @type {Record<string, string>} the open tab for each kind of part */
   const chosen = {};
-  let data = /** @type {Selected} */ (/** @type {unknown} */ (null)), of = "";
+  let data = /** @type {Selected} */ (/** @type {unknown} */ (null)), of = "", changedEverywhere = "";
   /** @type {ReturnType<typeof designForm>[]} */
   let forms = [];
   let update = () => {};
@@ -127,15 +127,17 @@ export function designInspectorPart(host, send) {
         into.append(h("p", { class: "mnb-dim" }, "This materia does not exist. Choose one in the tab Socket, or create it."));
         return () => {};
       }
-      const about = h("p", { class: "mnb-dim mnb-d-note" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
-      into.append(about, part, prompt);
-      const fieldForm = form(part, { variables: () => data.materia?.variables ?? [] }), would = promptPreviews(prompt);
+      const users = h("span", { class: "mnb-dim" }), scope = h("div", { class: "mnb-d-line" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
+      const socket = data.of[1], everywhere = () => changedEverywhere === socket;
+      const choice = radios([["", "Change here only"], [socket, "Change everywhere"]], (chosenSocket) => void (changedEverywhere = chosenSocket), { "aria-label": "where changes of the materia apply" }, everywhere() ? socket : "");
+      scope.append(users, choice.node);
+      into.append(scope, part, prompt);
+      const fieldForm = form(part, { variables: () => data.materia?.variables ?? [], everywhere }), would = promptPreviews(prompt);
       return () => {
         const materia = data.materia;
         if (!materia) return;
-        const { length } = materia.shared;
-        setText(about, length ? `This materia is also used by ${materia.shared.slice(0, 3).join(", ")}${length > 3 ? ", …" : ""}. Changes apply there too.` : "");
-        about.hidden = !length;
+        setText(users, materia.users);
+        scope.hidden = !materia.users;
         fieldForm.update(materia.fields);
         would(materia.told);
       };

@@ -48,7 +48,7 @@ function formRow(field, send, help) {
   const error = h("div", { class: "mnb-d-error", id: `${id}-error`, role: "alert" });
   /** @type {Record<string, (options: ControlOptions) => Control>} */
   const controls = { flag: flagControl, choice: choiceControl, scope: scopeControl };
-  const control = (controls[field.input] ?? textControl)({ id, field, help, commit: (value) => send("set", { of, field: name, value }) });
+  const control = (controls[field.input] ?? textControl)({ id, field, help, commit: (value) => send("set", { of, field: name, value, everywhere: help.everywhere?.() }) });
   const label = h(control.labelled ? "label" : "span", { class: "mnb-d-label", id: `${id}-label`, for: control.labelled && id, title: about }, field.label);
   const root = h("div", { class: "mnb-d-row", "data-input": field.input, "data-field": name }, label, h("div", { class: "mnb-d-control" }, control.root, field.unit && h("span", { class: "mnb-dim" }, field.unit), error));
   root.addEventListener("keydown", (event) => {

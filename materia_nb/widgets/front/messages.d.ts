@@ -254,6 +254,8 @@ export interface ToDesign {
   connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
   /** Copy the marked or selected sockets. */
   copy: {};
+  /** Give a socket its own copy of its materia. Later changes of the copy do not affect other sockets or loadouts */
+  copy_materia: { socket: string; id: string };
   /** Copy the marked or selected sockets, and remove them. */
   cut: {};
   /** Remove the part ``of``, or by default the marked sockets or the selected part. */
@@ -277,7 +279,7 @@ export interface ToDesign {
   /** Apply the automatic fix for a problem or hint. */
   fix: { code: string; source: string };
   /** Discard a refused value. */
-  forget: { of: [string, string]; field: string };
+  forget: { of: [string, string] | [string, string, string]; field: string };
   /** Set the maximum number of traversals of an edge, or remove it with None (R18) */
   limit_edge: { source: string; index: unknown; max_traversals: unknown };
   /** Create a loop that runs its sockets for each work item of the generator whose edge enters the loop. */
@@ -327,7 +329,7 @@ export interface ToDesign {
   /** Save the design to its file or to ``to``; ask for confirmation before overwriting changes made elsewhere. */
   save: { to?: string | null; anyway?: boolean };
   /** Set a field of a part. A refused value stays in its input field, together with the reason. */
-  set: { of: [string, string]; field: string; value?: unknown; make?: string | null };
+  set: { of: [string, string] | [string, string, string]; field: string; value?: unknown; make?: string | null; everywhere?: boolean };
   /** Set the socket where a cast starts */
   set_entry: { id: string };
   /** Set the description, label, handoff, finalize, castContext or lockState of the loadout, or remove this field with None */

@@ -97,7 +97,7 @@ type PromptShare = {title: string, size: number, tokens: number, share: number, 
 /** The prompt of an agent in one situation; without `parts`, `about` gives the reason why it is unknown. */
 type PromptPreview = {words: string, about: string, parts?: PromptShare[]};
 type Materia = {
-  id: string; work: string; shared: string[]; fields: Field[]; told: PromptPreview[];
+  id: string; work: string; users: string; fields: Field[]; told: PromptPreview[];
   variables: {name: string, about: string}[];
 };
 type Selected = {
@@ -112,7 +112,7 @@ type Field = {
   of: any; name: string; label: string; about: string; input: string; shape: string; unit?: string; options: [string, string][];
   value: any; typed?: string|null; error?: string; idle?: string; first?: boolean; required?: boolean;
 };
-type Help = {variables?: () => {name: string, about: string}[], pickSocket?: (act: (id: string) => void) => void};
+type Help = {variables?: () => {name: string, about: string}[], everywhere?: () => boolean, pickSocket?: (act: (id: string) => void) => void};
 /** `labelled`: true if it is a single control whose label can be clicked */
 type Control = {
   root: HTMLElement; input: HTMLElement; labelled?: boolean; flush?: () => void; revert?: () => void;
