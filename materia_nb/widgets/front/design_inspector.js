@@ -129,14 +129,14 @@ export function designInspectorPart(host, send) {
       }
       const users = h("span", { class: "mnb-dim" }), scope = h("div", { class: "mnb-d-line" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
       const socket = data.of[1], everywhere = () => changedEverywhere === socket;
-      const choice = radios([["", "Change here only"], [socket, "Change everywhere"]], (chosenSocket) => void (changedEverywhere = chosenSocket), { "aria-label": "where changes of the materia apply" }, everywhere() ? socket : "");
+      const choice = radios([["", "here only"], [socket, "everywhere"]], (chosenSocket) => void (changedEverywhere = chosenSocket), { "aria-label": "where changes of the materia apply" }, everywhere() ? socket : "");
       scope.append(users, choice.node);
       into.append(scope, part, prompt);
       const fieldForm = form(part, { variables: () => data.materia?.variables ?? [], everywhere }), would = promptPreviews(prompt);
       return () => {
         const materia = data.materia;
         if (!materia) return;
-        setText(users, materia.users);
+        setText(users, `${materia.users} Change it`);
         scope.hidden = !materia.users;
         fieldForm.update(materia.fields);
         would(materia.told);
