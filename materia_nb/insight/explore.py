@@ -258,6 +258,8 @@ class Exploration:
         self._rules = Rules(without_prompts(graph))
         self._space = explore_states(graph, self.items, max_states, progress=progress)
         self._spaces_by_length: dict[int, StateSpace] = {}
+        self._variants: list[Exploration] = []
+        """The explorations of the loadout with one more try for a critic, for :meth:`worth`."""
 
     # -- the search -----------------------------------------------------------------
 
@@ -572,8 +574,11 @@ class Exploration:
         """
 
         def space_of(graph: Graph) -> StateSpace:
-            explored = self if graph is self.graph else Exploration(graph, items, self._max_states)
-            return explored._space_of_length(items)  # noqa: SLF001 - private in this module only
+            explored = next((other for other in (self, *self._variants) if other.graph == graph), None)
+            if explored is None:
+                explored = Exploration(graph, items, self._max_states)
+                self._variants.append(explored)
+            return explored._space_of_length(items)
 
         return compute_worth(self.graph, space_of, writer, critics, satisfied, items, **assumed)
 
