@@ -31,7 +31,7 @@ from materia_nb.engine.items import list_at
 from materia_nb.engine.routing import edge_uses, short_label
 from materia_nb.errors import MateriaError, counted
 from materia_nb.file_io import read_package_text
-from materia_nb.insight.reachable_states import COMPLETE, Move, StateSpace, explore_states
+from materia_nb.insight.reachable_states import COMPLETE, StateSpace, explore_states
 from materia_nb.insight.why import STOP, Prediction, judge_guess, next_target, parse_guess, possible_guesses
 from materia_nb.jsonvalue import JSON, as_object, with_patch
 from materia_nb.lessons.checks import QuestionRow, judge_answers, points_for, record_guess
@@ -579,10 +579,14 @@ def _draw_paths(
     A route is a pair of lists with an entry for each step. The first list contains the number of each move. Each entry of
     the second list maps wrong targets to misreading numbers, or is None if the step has only one target.
     """
-    rng, seen = Random(level.name), set[tuple[str, ...]]()  # noqa: S311 - the routes are not secret
+    rng, seen = Random(level.name), set[tuple[object, ...]]()  # noqa: S311 - the routes are not secret
     misreadings = [MISREADINGS[name] for name in level.misreadings]
+    choices = [_plain_moves(space, state) for state in range(len(space.nodes))]
     for _ in range(_MAX_DRAWS):
-        path, has_choice = _random_path(space, rng, level.questions)
+        path, has_choice = _random_path(space, choices, rng, level.questions)
+        if tuple(path) in seen:
+            continue
+        seen.add(tuple(path))
         route, script = _route_and_script(space, path)
         if tuple(route) in seen:
             continue
@@ -594,21 +598,32 @@ def _draw_paths(
             yield path, beliefs
 
 
-def _random_path(space: StateSpace, rng: Random, question_count: int) -> tuple[list[int], list[bool]]:
-    """Return the numbers of random moves, and a list that contains True for each move with several possible targets."""
+def _random_path(
+    space: StateSpace, choices: Sequence[tuple[list[int], bool]], rng: Random, question_count: int
+) -> tuple[list[int], list[bool]]:
+    """Return the numbers of random moves, and a list that contains True for each move with several possible targets.
+
+    ``choices`` is the result of :func:`_plain_moves` for each state.
+    """
     path, has_choice, state = list[int](), list[bool](), 0
-    while sum(has_choice) < question_count and (
-        choices := [number for number, move in enumerate(space.moves[state]) if _is_plain(move)]
-    ):
-        targets = [space.nodes[space.moves[state][number].to] for number in choices]
-        has_choice.append(len({(node.socket, node.end) for node in targets}) > 1)
-        path.append(rng.choice(choices))
+    while sum(has_choice) < question_count and choices[state][0]:
+        numbers, has_several_targets = choices[state]
+        has_choice.append(has_several_targets)
+        path.append(rng.choice(numbers))
         state = space.moves[state][path[-1]].to
     return path, has_choice
 
 
-def _is_plain(move: Move) -> bool:
-    return not move.answer.asks and move.answer.result not in (Result.FAILED, Result.REFUSED)
+def _plain_moves(space: StateSpace, state: int) -> tuple[list[int], bool]:
+    """Return the numbers of the moves without a question or failure, and True if they lead to several targets."""
+    moves = space.moves[state]
+    numbers = [
+        number
+        for number, move in enumerate(moves)
+        if not move.answer.asks and move.answer.result not in (Result.FAILED, Result.REFUSED)
+    ]
+    targets = {(node.socket, node.end) for node in (space.nodes[moves[number].to] for number in numbers)}
+    return numbers, len(targets) > 1
 
 
 def _add_beliefs(beliefs: Sequence[dict[str, JSON] | None], route: Sequence[str], walks: Iterable[RouteWalk]) -> bool:
