@@ -106,7 +106,8 @@ class Followers:
     def report_changes(self, events: Sequence[ev.Event] = ()) -> None:
         """Log the events, and call the callbacks for changes and for events."""
         for event in events:
-            self._log_event(event)
+            if getattr(event, "error", None) or _log.isEnabledFor(logging.INFO):
+                self._log_event(event)
         if self._functions["changes"] and (cast := self._cast()) is not None:
             self.report("changes", cast)
         if self._functions["events"]:
