@@ -160,7 +160,8 @@ class Journal:
         """
         block, link = encode_lines(lines, self.end.link)
         with HeldInterrupts():
-            self.reacquire()
+            if self._handle == NO_FILE or os.getpid() != self._process:
+                self.reacquire()
             try:
                 if self._has_partial_append:
                     self._truncate()
