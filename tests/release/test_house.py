@@ -18,7 +18,7 @@ WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 LIMITS = {
     "files": 190,
-    "lines of code": 53_941,  # Python, TOML and JavaScript together
+    "lines of code": 53_925,  # Python, TOML and JavaScript together
     "lines of code in one module": 450,
     "public names that stand for two things": 38,
 }
