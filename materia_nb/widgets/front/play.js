@@ -235,6 +235,7 @@ function startOverview(overview) {
   field.addEventListener("change", () => {
     remembered("materia-learner", field.value);
     passOn();
+    history.replaceState(null, "", `?learner=${encodeURIComponent(field.value)}${location.hash}`);
   });
   if (field.value) passOn();
   overview.append(element("label", "Your name, from which routes are drawn: ", { for: "learner" }), field);
