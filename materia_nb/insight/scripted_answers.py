@@ -87,7 +87,7 @@ def sockets_with_detours(graph: Graph) -> tuple[str, ...]:
 
 
 def _handoff_protocols(graph: Graph) -> Iterator[tuple[str, HandoffProtocol | None]]:
-    """Yield each socket whose agent is asked for a handoff in another protocol than the sparse protocol.
+    """Yield the id and protocol of each socket whose agent is asked for a handoff in a protocol other than the sparse one.
 
     The protocol is None if it cannot generate sample answers.
     """

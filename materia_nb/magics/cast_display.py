@@ -345,7 +345,7 @@ def _is_watched() -> bool:
 
 
 def _progress_text(cast: Cast) -> tuple[int, int, str]:
-    """Return the number of finished items, the number of all items, and a text about the agent that is working."""
+    """Return the number of finished items, the total number of items, and a text about the agent that is working."""
     now = cast.now
     done, total = _progress_of(cast)
     items = f"{done}/{total} items, " if total else ""

@@ -293,7 +293,7 @@ class PairedDifference(NamedTuple):
         baseline: the label of the first choice, with which ``choice`` is compared.
         interval: the mean difference, with its confidence interval.
         pairs: the number of pairs.
-        needed: the number of pairs that detect this difference with 80 % power; None if the difference is 0 or unknown.
+        needed: the number of pairs needed to detect this difference with 80 % power; None if the difference is 0 or unknown.
     """
 
     choice: str
