@@ -103,22 +103,21 @@ def _unsaved_changes_text(design: Design) -> str:
 def _palette_slice(design: Design) -> DesignSlice:
     """Return all materia by group. Ungrouped agents come first, and utilities come last."""
     used = Counter(str(as_object(raw).get("materia")) for raw in as_object(design.document.get("sockets")).values())
-    labels = {id_: text_or(as_object(raw).get("label"), id_) for id_, raw in design.definitions.items()}
-    label_counts, groups = Counter(labels.values()), dict[str, list[DesignSlice]]()
+    groups: dict[str, list[DesignSlice]] = {}
     for id_, raw in design.definitions.items():
         definition = as_object(raw)
-        group, name = materia_group(definition), labels[id_] if label_counts[labels[id_]] == 1 else id_
+        group = materia_group(definition)
         title = _UNGROUPED if not group else _LAST_GROUP if group == "Utility" else group
-        groups.setdefault(title, []).append(_palette_entry(id_, name, definition, used[id_]))
+        groups.setdefault(title, []).append(_palette_entry(id_, definition, used[id_]))
     order = sorted(groups, key=lambda title: (title == _LAST_GROUP, title != _UNGROUPED, title.casefold()))
     return {"groups": [{"title": shorten(title, 60), "entries": groups[title]} for title in order]}
 
 
-def _palette_entry(id_: str, name: str, raw: Object, placed: int) -> DesignSlice:
+def _palette_entry(id_: str, raw: Object, placed: int) -> DesignSlice:
     tint = tint_of(raw.get("color"))
     return {
         "id": id_,
-        "label": part(name, 60),
+        "label": part(text_or(raw.get("label"), id_), 60),
         "kind": materia_kind(raw),
         "generator": raw.get("generator") is True,
         "colour": None if tint is None else tint.fill,
@@ -177,8 +176,9 @@ def part_of_problem(design: Design, problem: Problem, known: set[Selection]) -> 
     source = problem.source.removeprefix("sockets.")
     if source.startswith("materia."):
         sockets = as_object(design.document.get("sockets"))
-        ids = [id_ for id_, raw in sockets.items() if source.startswith(f"materia.{as_object(raw).get('materia')}")]
-        return ("socket", ids[0]) if ids else None
+        materia = {id_: str(as_object(raw).get("materia")) for id_, raw in sockets.items()}
+        ids = [id_ for id_, name in materia.items() if source.startswith(f"materia.{name}")]
+        return ("socket", max(ids, key=lambda id_: len(materia[id_]))) if ids else None
     for kind, edge_kind, prefix, name in _OWNERS:
         for id_ in sorted(as_object(design.document.get(f"{kind}s")), key=len, reverse=True):
             rest = source.removeprefix(f"{prefix}{id_}")

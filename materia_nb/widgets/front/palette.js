@@ -74,7 +74,7 @@ export function palettePart(host, send) {
     const { source, x, y, at } = /** @type {CustomEvent} */ (event).detail;
     const creator = (/** @type {"agent"|"utility"} */ kind) => ({ words: `make the ${kind}`, sign: /** @type {const} */ ("plus"), act: (/** @type {string} */ id) => send("add", { materia: id, make: kind, x, y, source }) });
     openMenu({ ...at, within: host }, [
-      ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
+      ...data.flatMap((group) => group.entries.map((materia) => ({ words: materia.label === materia.id ? materia.id : `${materia.label} ${materia.id}`, sign: signOf(materia), act: () => send("add", { materia: materia.id, x, y, source }) }))),
       { words: "the end of the cast", sign: /** @type {const} */ ("exit"), act: () => send("connect", { from: source, to: "end" }) },
     ], { label: "next materia", searchable: true, named: [creator("agent"), creator("utility")] });
   };
