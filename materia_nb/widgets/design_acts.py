@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from inspect import Parameter
-from itertools import count
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, ValidationInfo, WithJsonSchema
@@ -23,7 +22,15 @@ from materia_nb.display.escape import shorten
 from materia_nb.errors import MateriaError, close_match
 from materia_nb.jsonvalue import JSON, Object, as_object
 from materia_nb.loadout.check_graph import iterate_over_items
-from materia_nb.loadout.design.document import OPERATIONS, DesignChange, design_error, list_in, loop_in, socket_in
+from materia_nb.loadout.design.document import (
+    OPERATIONS,
+    DesignChange,
+    design_error,
+    exact_text,
+    list_in,
+    loop_in,
+    socket_in,
+)
 from materia_nb.loadout.design.edges import make_loop, with_exits
 from materia_nb.loadout.design.sockets import copied_sockets, new_sockets, place_sockets
 from materia_nb.loadout.fields import Model
@@ -39,8 +46,9 @@ from materia_nb.loadout.models import (
     materia_model,
 )
 from materia_nb.loadout.report import FixStep, do
-from materia_nb.loadout.topology import parse_loadout
+from materia_nb.loadout.topology import free_name, parse_loadout
 from materia_nb.loadout.vocabulary import CONDITIONS, REWORK_CONDITIONS, is_condition, unmatched_verdicts
+from materia_nb.utilities.utility_step import with_absolute_paths
 from materia_nb.widgets.design_state import DesignQuestion, DesignState, RefusedField, design_messages
 from materia_nb.widgets.frontend import ShortText, outdated
 from materia_nb.widgets.selection import Kind, Selection, edge_selection, edges_of, members_of, owner_of
@@ -310,7 +318,7 @@ def set_(
             return _set_materia_field(session, of, field, value, everywhere=everywhere)
         return _set_field(session, kind, key, field, value, make)
     except MateriaError as error:
-        if isinstance(value, str) and session.has_fields(kind, key):
+        if isinstance(value, str) and session.has_fields(*of):
             why = f"{error.what}; {error.hint}" if error.hint else error.what
             session.refused[*of, field] = RefusedField(value, why)
         raise
@@ -323,17 +331,35 @@ def _set_materia_field(session: DesignState, of: FormOwner, field: str, typed: J
         MateriaError: the value is invalid, or the socket has another materia than the form (``outdated``).
     """
     design, (_, id_, *sockets) = session.design, of
-    copy_steps: tuple[FixStep, ...] = ()
     for socket in sockets:
         id_ = str(socket_in(design.document, socket).get("materia"))
         if of[1] not in (id_, session.copied_from.get(id_)):
             raise outdated("the socket has another materia now", "check the materia, then repeat the change")
-    value = read_field(materia_model(as_object(design.definitions.get(id_))), field, typed)
-    if sockets and not everywhere and session.users_of_materia(sockets[0]):
-        id_ = next(new_id for n in count(2) if (new_id := f"{id_}-{n}") not in design.definitions)
-        session.copied_from[id_] = of[1]
-        copy_steps = (do("copy_materia", sockets[0], id_),)
-    return design.apply(design.combined_change(*copy_steps, do("set_materia", id_, field, value)))
+    definition = as_object(design.definitions.get(id_))
+    value = read_field(materia_model(definition), field, typed)
+    is_changed = exact_text(definition.get(field)) != exact_text(value)
+    if sockets and is_changed and not everywhere and session.users_of_materia(sockets[0]):
+        return _change_copy(session, of, id_, field, value)
+    return design.apply(design.combined_change(do("set_materia", id_, field, value)))
+
+
+def _change_copy(session: DesignState, of: FormOwner, original: str, field: str, value: JSON) -> str:
+    """Give a socket its own copy of its materia, and set a field of the copy."""
+    design, definition = session.design, session.design.definitions[original]
+    # The id contains the name of the loadout, so that two loadouts never save different copies under the same id.
+    own_name = " ".join(original.removeprefix(f"{design.name}.").split())[:30].strip()
+    used_ids = {**as_object(design.config.get("materia")), **design.definitions}
+    copy_id = free_name(f"{design.name[:30].strip()}.{own_name}", used_ids)
+    steps = [do("copy_materia", of[-1], copy_id)]
+    # A command is relative to the folder of the config file that defines it, which does not define the copy (R24).
+    command = with_absolute_paths(definition, session.bench.loadouts.config.folders.get(original)).get("command")
+    if command != definition.get("command"):
+        steps.append(do("set_materia", copy_id, "command", command))
+    summary = design.apply(design.combined_change(*steps, do("set_materia", copy_id, field, value)))
+    session.copied_from[copy_id] = of[1]
+    if any(name == original for name, _ in session.bench.agents.describe()):
+        summary += f"; the agent set for {original} does not answer for the copy"
+    return summary
 
 
 def _set_field(session: DesignState, kind: str, key: str, field: str, typed: JSON, make: str | None) -> str:

@@ -75,7 +75,7 @@ class DesignSession(DesignState):
         self.marked = [id_ for id_ in self.marked if id_ in known]
         if self.selected is not None and not self.has_part(*self.selected):
             self.selected = None
-        self.refused = {key: field for key, field in self.refused.items() if self.has_fields(key[0], key[1])}
+        self.refused = {key: field for key, field in self.refused.items() if self.has_fields(*key[:-1])}
 
 
 class Designer:
@@ -191,9 +191,9 @@ class Designer:
 
 
 def _free_position(at: GridPosition, others: list[list[float]]) -> GridPosition:
-    """Return the position closest to ``at`` to which a card snaps and where it overlaps no other card.
+    """Snap a card that is dropped at ``at``, and return the closest position where it overlaps no other card.
 
-    If all positions near ``at`` are taken, the position to which the card snaps is returned.
+    If all positions nearby are taken, the card overlaps another card.
     """
     column, row = (_snapped(at[axis], [position[axis] for position in others]) for axis in (0, 1))
     offsets = sorted(product(_OFFSETS, repeat=2), key=lambda offset: sum(map(abs, offset)))

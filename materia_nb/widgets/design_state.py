@@ -223,10 +223,10 @@ class DesignState:
         """Return True if the design has this part."""
         return any((kind, key) == known for _, known in self.parts)
 
-    def has_fields(self, kind: str, key: str) -> bool:
-        """Return True if the object to which a form field belongs still exists: a part, a materia, or the loadout."""
+    def has_fields(self, kind: str, key: str, *sockets: str) -> bool:
+        """Return True if the owner of a form field still exists: a part, a materia or its socket, or the loadout."""
         if kind == "materia":
-            return key in self.design.definitions
+            return self.has_part("socket", sockets[0]) if sockets else key in self.design.definitions
         return kind == "loadout" or (kind in _KINDS and self.has_part(kind, key))
 
     def offer_draft(self, *, handed_over: bool = False) -> None:

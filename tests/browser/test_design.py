@@ -468,18 +468,18 @@ def test_materia_is_changed_for_one_socket_unless_the_user_changes_it_everywhere
     page, panel = designer.page, designer.panel
     for number, materia in enumerate(("Detect-VCS", "Build"), 1):
         designer.add(materia, f"Socket-{number}")
-    scope = panel.get_by_role("radiogroup", name="where changes of the materia apply")
+    scope = panel.get_by_role("radiogroup", name="where changes to the materia apply")
     panel.get_by_text("This materia is also used by ").wait_for()
     prompt = panel.locator('.mnb-d-row[data-field="prompt"] textarea')
     prompt.click()
     page.keyboard.press("Control+End")
     page.keyboard.type(" Keep it short.")
     page.keyboard.press("Tab")
-    designer.wait_for_text("copied Build to Build-2")
+    designer.wait_for_text("copied Build to Eight.Build")
     scope.wait_for(state="hidden")
     page.keyboard.type("m:x")  # the focus has moved to the next field and stays there
     page.keyboard.press("Enter")
-    designer.wait_for_text("set model of Build-2 to m:x")
+    designer.wait_for_text("set model of Eight.Build to m:x")
     x, y, _ = designer.at("Socket-1")
     page.mouse.click(x, y)
     panel.locator(".mnb-d-sub").get_by_text("Socket-1", exact=True).wait_for()
@@ -487,12 +487,12 @@ def test_materia_is_changed_for_one_socket_unless_the_user_changes_it_everywhere
     panel.locator('.mnb-d-row[data-field="label"] input').fill("VCS")
     page.keyboard.press("Enter")
     designer.wait_for_text("set label of Detect-VCS to VCS")
-    assert [socket["materia"] for socket in designer.document(2)["sockets"].values()] == ["Detect-VCS", "Build-2"]
+    assert [socket["materia"] for socket in designer.document(2)["sockets"].values()] == ["Detect-VCS", "Eight.Build"]
     designer.press("Save")
     designer.wait_for_text("saved in ")
     stored = json.loads((designer.lab.folder / ".pi" / "pi-materia.json").read_text())["materia"]
     assert stored["Detect-VCS"] == {"label": "VCS"}
-    assert stored["Build-2"]["prompt"].endswith(" Keep it short.")
+    assert stored["Eight.Build"]["prompt"].endswith(" Keep it short.")
     assert "Build" not in stored
 
 

@@ -209,7 +209,7 @@ def test_socket_can_get_its_own_copy_of_a_materia(draft):
     draft.set_materia("Mine", "prompt", "x")
     assert draft.document["sockets"][first]["materia"] == "Mine"
     assert {draft.document["sockets"][id_]["materia"] for id_ in others} <= {"P"}
-    assert draft.definitions["Mine"] == {**draft.definitions["P"], "prompt": "x"}
+    assert draft.definitions["Mine"] == {**draft.definitions["P"], "label": "P", "prompt": "x"}
 
 
 @pytest.mark.parametrize(

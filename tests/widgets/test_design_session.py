@@ -212,21 +212,22 @@ def test_change_of_a_bundled_materia_applies_to_one_socket_only(wb, session):
     owner = materia_form(session, "Socket-3")
     before = session.design.definitions["Eval"]
     form = do(session, "set", of=owner, field="prompt", value="Judge.")["inspector"]["materia"]
-    assert materia_of(session, "Socket-3") == "Eval-2"
+    assert materia_of(session, "Socket-3") == "Plan-Build-Eval.Eval"
     assert session.design.definitions["Eval"] == before
-    assert session.design.definitions["Eval-2"] == {**before, "prompt": "Judge."}
+    copy = session.design.definitions["Plan-Build-Eval.Eval"]
+    assert copy == {"label": "Eval", **before, "prompt": "Judge."}, "the card keeps its name"
     assert form["users"] == "", "nothing else uses the copy"
     assert materia_form(session, "Socket-3") == owner, "the field that has the focus stays"
     do(session, "set", of=owner, field="tools", value="read")
-    assert materia_of(session, "Socket-3") == "Eval-2", "the copy is changed in place"
+    assert materia_of(session, "Socket-3") == "Plan-Build-Eval.Eval", "the copy is changed in place"
     do(session, "save")
     assert json.loads((wb.project / PROJECT_FILE).read_text())["materia"] == {
-        "Eval-2": session.design.definitions["Eval-2"]
+        "Plan-Build-Eval.Eval": session.design.definitions["Plan-Build-Eval.Eval"]
     }
     do(session, "undo")
     do(session, "undo")
     assert materia_of(session, "Socket-3") == "Eval"
-    assert "Eval-2" not in session.design.definitions
+    assert "Plan-Build-Eval.Eval" not in session.design.definitions
 
 
 def test_change_of_a_bundled_materia_applies_everywhere_if_the_user_asks_for_it(session):
@@ -250,11 +251,60 @@ def test_form_names_the_other_users_of_a_materia(wb):
     assert materia_of(session, "Socket-7") == "Mine", "a materia without other users is changed in place"
     do(session, "set", of=materia_form(session, "Socket-6"), field="prompt", value="Judge.")
     do(session, "duplicate")
-    assert (materia_of(session, "Socket-6"), materia_of(session, "Socket-8")) == ("Eval-2", "Eval-2")
+    assert (materia_of(session, "Socket-6"), materia_of(session, "Socket-8")) == (
+        "Plan-Build-Eval.Eval",
+        "Plan-Build-Eval.Eval",
+    )
     do(session, "set", of=materia_form(session, "Socket-8"), field="prompt", value="Judge again.")
-    assert materia_of(session, "Socket-8") == "Eval-2-2"
-    palette = [entry["label"] for group in design_slice(session)["palette"]["groups"] for entry in group["entries"]]
-    assert len(palette) == len(set(palette)), "copies have different names"
+    assert materia_of(session, "Socket-8") == "Plan-Build-Eval.Eval-2"
+
+
+def test_copy_of_a_materia_never_replaces_a_saved_copy(wb, session):
+    do(session, "set", of=materia_form(session, "Socket-3"), field="prompt", value="Judge.")
+    do(session, "save")
+    session.design.config = wb.loadouts.config.document  # the panel reads it before it is drawn
+    do(session, "undo")
+    do(session, "set", of=materia_form(session, "Socket-3"), field="prompt", value="Judge again.")
+    assert materia_of(session, "Socket-3") == "Plan-Build-Eval.Eval-2"
+
+
+def test_change_without_effect_copies_no_materia(session):
+    owner = materia_form(session, "Socket-3")
+    prompt = session.design.definitions["Eval"]["prompt"]
+    for field_, value in (("prompt", prompt), ("castContext", "")):
+        do(session, "set", of=owner, field=field_, value=value)
+    assert materia_of(session, "Socket-3") == "Eval"
+    assert not session.design.changed
+
+
+def test_materia_is_changed_for_one_socket_only_after_a_save_to_the_notebook(session):
+    do(session, "save", to="this notebook")
+    do(session, "set", of=materia_form(session, "Socket-3"), field="prompt", value="Judge.")
+    assert materia_of(session, "Socket-3") == "Plan-Build-Eval.Eval"
+    do(session, "save")
+
+
+def test_copy_of_a_utility_runs_the_same_script(wb):
+    config = wb.project / "config" / "own.json"
+    config.parent.mkdir()
+    (config.parent / "check.py").write_text("print('{}')")
+    utility = {"type": "utility", "command": ["python3", "check.py"], "parse": "json"}
+    sockets = {"sockets": {"Socket-1": {"materia": "Check"}}}
+    config.write_text(json.dumps({"loadouts": {"A": sockets, "B": sockets}, "materia": {"Check": utility}}))
+    wb.load(config)
+    session = DesignSession(wb, wb.design("A"))
+    do(session, "set", of=materia_form(session, "Socket-1"), field="description", value="Checks.")
+    copy = session.design.definitions["A.Check"]
+    assert copy["command"] == ["python3", str(config.parent / "check.py")]
+    cast = wb.cast("go", loadout=session.design)
+    cast.run()
+    assert cast.status == "complete", cast.failure
+
+
+def test_change_for_one_socket_names_an_agent_that_does_not_answer_for_the_copy(wb, session):
+    wb.agent("Eval", lambda: {"satisfied": True})
+    do(session, "set", of=materia_form(session, "Socket-3"), field="prompt", value="Judge.")
+    assert session.note[1].endswith("; the agent set for Eval does not answer for the copy")
 
 
 def test_delayed_change_of_a_materia_does_not_affect_the_next_materia_of_the_socket(session):
@@ -271,6 +321,9 @@ def test_refused_value_of_a_materia_appears_only_in_the_form_of_its_socket(sessi
     assert materia_of(session, "Socket-3") == "Eval", "no copy is made"
     forms = [do(session, "pick", part=["socket", socket]) for socket in ("Socket-3", "Socket-6")]
     assert [field(form, "castContext", "materia")["typed"] for form in forms] == ["soon", None]
+    do(session, "delete", of=["socket", "Socket-6"])
+    session.design.add_socket("Eval")
+    assert field(do(session, "pick", part=["socket", "Socket-6"]), "castContext", "materia")["typed"] is None
     do(session, "forget", of=materia_form(session, "Socket-3"), field="castContext")
     form = do(session, "pick", part=["socket", "Socket-3"])
     assert field(form, "castContext", "materia")["typed"] is None

@@ -255,9 +255,12 @@ class Design:
         self._save_draft()
         return self._steps[-1].summary
 
-    def mark_saved(self, home: Home = NOTEBOOK) -> None:
-        """Record that the current document has been saved at ``home``. Its changes can still be undone."""
-        self.saved_change, self.home = self._steps[-1], home
+    def mark_saved(self, home: Home | None = None) -> None:
+        """Record that the current document has been saved at ``home``, by default in the notebook.
+
+        Its changes can still be undone.
+        """
+        self.saved_change, self.home = self._steps[-1], home or replace(NOTEBOOK, materia=self.home.materia)
         self._save_draft(complete=True)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from materia_nb.errors import did_you_mean
-from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text, without_field
+from materia_nb.jsonvalue import JSON, Object, as_list, as_object, is_number, is_object, is_text, text_or, without_field
 from materia_nb.loadout.design.document import (
     DesignChange,
     as_json,
@@ -326,7 +326,9 @@ def make_materia(document: Object, definitions: Object, id_: str, kind: str) -> 
 
 @materia_operation
 def copy_materia(document: Object, definitions: Object, socket: str, id_: str) -> DesignChange:
-    """Give a socket its own copy of its materia. Later changes of the copy do not affect other sockets or loadouts.
+    """Give a socket its own copy of its materia, with the same display name.
+
+    Later changes to the copy do not affect other sockets or loadouts.
 
     Args:
         document: the loadout.
@@ -338,15 +340,15 @@ def copy_materia(document: Object, definitions: Object, socket: str, id_: str) -
         MateriaError: the socket or its materia does not exist, or the id is invalid or already exists.
     """
     raw = socket_in(document, socket)
-    original = str(raw.get("materia"))
+    original = raw.get("materia")
     if original not in definitions:
-        advice = did_you_mean(original, definitions)
-        raise design_error(f"the materia {original!r} of {socket} does not exist", f"{socket}.materia", advice)
+        hint = "choose a materia for the socket first"
+        raise design_error(f"the materia {brief(original)} of {socket} does not exist", f"{socket}.materia", hint)
     _check_new_id(definitions, id_)
+    definition = as_object(definitions[original])
+    copy = {**definition, "label": text_or(definition.get("label"), original)}
     changed_document = with_socket(document, socket, {**raw, "materia": id_})
-    return DesignChange(
-        changed_document, f"copied {original} to {id_} for {socket}", {id_: as_object(definitions[original])}
-    )
+    return DesignChange(changed_document, f"copied {original} to {id_} for {socket}", {id_: copy})
 
 
 def _check_new_id(definitions: Object, id_: str) -> None:

@@ -128,8 +128,10 @@ export function designInspectorPart(host, send) {
         return () => {};
       }
       const users = h("span", { class: "mnb-dim" }), scope = h("div", { class: "mnb-d-line" }), part = h("div", {}), prompt = h("div", { class: "mnb-d-told" });
-      const socket = data.of[1], everywhere = () => changedEverywhere === socket;
-      const choice = radios([["", "here only"], [socket, "everywhere"]], (chosenSocket) => void (changedEverywhere = chosenSocket), { "aria-label": "where changes of the materia apply" }, everywhere() ? socket : "");
+      const key = `${data.of[1]} ${data.materia.id}`, everywhere = () => changedEverywhere === key;
+      const choice = radios([["", "here only"], [key, "everywhere"]], (chosenKey) => void (changedEverywhere = chosenKey), { "aria-label": "where changes to the materia apply" }, everywhere() ? key : "");
+      // The choice counts before the field with the focus is left, which sends its text.
+      choice.node.addEventListener("pointerdown", ({ target }) => (changedEverywhere = /** @type {Element} */ (target).closest("label")?.querySelector("input")?.value ?? changedEverywhere));
       scope.append(users, choice.node);
       into.append(scope, part, prompt);
       const fieldForm = form(part, { variables: () => data.materia?.variables ?? [], everywhere }), would = promptPreviews(prompt);

@@ -254,7 +254,7 @@ export interface ToDesign {
   connect: { from: string; to: string; when?: string | null; max_traversals?: unknown };
   /** Copy the marked or selected sockets. */
   copy: {};
-  /** Give a socket its own copy of its materia. Later changes of the copy do not affect other sockets or loadouts */
+  /** Give a socket its own copy of its materia, with the same display name */
   copy_materia: { socket: string; id: string };
   /** Copy the marked or selected sockets, and remove them. */
   cut: {};
