@@ -483,9 +483,8 @@ def test_materia_is_changed_for_one_socket_unless_the_user_changes_it_everywhere
     x, y, _ = designer.at("Socket-1")
     page.mouse.click(x, y)
     panel.locator(".mnb-d-sub").get_by_text("Socket-1", exact=True).wait_for()
-    designer.choose("everywhere")
     panel.locator('.mnb-d-row[data-field="label"] input').fill("VCS")
-    page.keyboard.press("Enter")
+    designer.choose("everywhere")  # leaves the field, whose text is then sent with this choice
     designer.wait_for_text("set label of Detect-VCS to VCS")
     assert [socket["materia"] for socket in designer.document(2)["sockets"].values()] == ["Detect-VCS", "Eight.Build"]
     designer.press("Save")

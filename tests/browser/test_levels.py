@@ -147,6 +147,8 @@ def test_another_player_name_leads_to_another_route_even_if_the_browser_cannot_s
     for name in ("ada", "bob", "cy", "dora & eve #1", "x" * 400):
         phone.get_by_label("Your name").fill(name)
         phone.get_by_label("Your name").blur()
+        phone.reload()
+        expect(phone.get_by_label("Your name")).to_have_value(name)
         phone.locator("[data-level='items-left']").tap()
         first = re.search(r"The answer: (.*)\. Where", phone.locator("[aria-live=polite]").inner_text())
         assert first

@@ -196,6 +196,13 @@ def test_materia_edits_in_the_form_of_a_socket_can_be_undone(session):
     assert session.design.definitions["Eval"]["model"] == "openai:gpt-5-mini"
 
 
+def test_finding_about_a_materia_selects_its_socket_even_if_another_id_is_its_prefix(session):
+    session.design.copy_materia("Socket-3", "Build.Eval")
+    session.design.set_materia("Build.Eval", "prompt", "")
+    picks = {row["source"]: row["pick"] for row in design_slice(session)["dock"]["problems"]}
+    assert picks["materia.Build.Eval.prompt"] == ["socket", "Socket-3"]
+
+
 def materia_form(session, socket):
     """Select a socket, and return the owner of the fields in the form of its materia."""
     [owner] = {
