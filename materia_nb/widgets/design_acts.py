@@ -338,7 +338,7 @@ def _set_materia_field(session: DesignState, of: FormOwner, field: str, typed: J
     definition = as_object(design.definitions.get(id_))
     value = read_field(materia_model(definition), field, typed)
     is_changed = exact_text(definition.get(field)) != exact_text(value)
-    if sockets and is_changed and not everywhere and session.users_of_materia(sockets[0]):
+    if sockets and is_changed and not everywhere and session.users_of_materia(session.facts, sockets[0]):
         return _change_copy(session, of, id_, field, value)
     return design.apply(design.combined_change(do("set_materia", id_, field, value)))
 

@@ -180,9 +180,12 @@ class DesignState:
         """The parsed design and its materia, without malformed parts."""
         return parse_loadout(self.design.name, self.design.document, self.design.definitions)
 
-    def users_of_materia(self, socket: str) -> str:
-        """Return a sentence about the other users of a socket's materia, or "" if only the socket can use it."""
-        design, facts = self.design, self.facts
+    def users_of_materia(self, facts: LoadoutFacts, socket: str) -> str:
+        """Return a sentence about the other users of a socket's materia, or "" if only the socket can use it.
+
+        ``facts`` are the current :attr:`facts`.
+        """
+        design = self.design
         materia_id, ids = facts.sockets[socket].raw.get("materia"), facts.sockets_sharing_materia(facts.sockets[socket])
         users = [self.name_of(id_) for id_ in ids if id_ != socket]
         for name, raw in as_object(design.config.get("loadouts")).items():
@@ -376,7 +379,7 @@ def _materia_form(session: DesignState, facts: LoadoutFacts, socket: str, materi
     return {
         "id": form_id,
         "work": materia_kind(definition),
-        "users": session.users_of_materia(socket),
+        "users": session.users_of_materia(facts, socket),
         "fields": _fields(session, ("materia", form_id, socket), materia_model(definition), definition),
         "variables": [{"name": name, "about": about} for name, about in _prompt_variables(session, facts, socket)],
         "told": _prompts_at(session, socket) if materia_kind(definition) == "agent" else [],
