@@ -146,7 +146,7 @@ def open_path(workspace: Workspace, path: str, purpose: _Purpose = "look") -> It
         with closing(_PathWalker(workspace, purpose)) as walker:
             try:
                 yield walker.resolve(path)
-            except BaseException:
+            except BaseException:  # even after an interrupt, no directory that was created for the path is left
                 walker.return_to_project()
                 raise
     except OSError as error:
